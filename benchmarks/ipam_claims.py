@@ -15,6 +15,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
@@ -51,6 +52,7 @@ NAMESPACE = "ipam-bench"
 FILLERS = (4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 """Blocks of /28 that one Subnet can take away, from a /16 down to a /28."""
 WRITTEN = (SubnetClaim, Subnet, SubnetPool, Event)
+WRITES = ("POST", "PUT", "PATCH", "APPLY")
 QUIET = 0.5
 LIMIT = 600.0
 
@@ -66,6 +68,15 @@ class Running(NamedTuple):
     """The process that the operator runs in."""
     metrics: Callable[[], str]
     """The operator's metrics."""
+
+    def requests(self) -> Counter[str]:
+        """Writes of clients and operator that the server has answered so far, by verb and resource."""
+        found: Counter[str] = Counter()
+        for name, labels, value in parse_samples(_metrics_of(self.kubeconfig)):
+            if name == "apiserver_request_total" and labels["verb"] in WRITES:
+                place = filter(None, (labels["resource"], labels["subresource"]))
+                found[f"{labels['verb']} {'/'.join(place)}"] += value
+        return found
 
     def looks(self) -> float:
         """Reconciles of claims so far."""
@@ -186,9 +197,10 @@ def _race(running: Running, claims: int, fits: int) -> bool:
     command = [sys.executable, "-m", "benchmarks.ipam", "--load", str(kubeconfig)]
     command += ["--claims", str(claims), "--fits", str(fits)]
     parts = {"server": running.server, "operator": [running.operator]}
-    before = {name: cpu_seconds(pids) for name, pids in parts.items()}
+    before, requests = {name: cpu_seconds(pids) for name, pids in parts.items()}, running.requests()
     load = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     spent = {name: cpu_seconds(pids) - before[name] for name, pids in parts.items()}
+    requests = running.requests() - requests
     created_after, bound_after, spent["clients"] = map(float, load.stdout.split())
     started = time.monotonic()
     asyncio.run(_settle(kubeconfig))
@@ -197,6 +209,8 @@ def _race(running: Running, claims: int, fits: int) -> bool:
     print(f"  bound in   {bound_after:6.1f} s  {bound / bound_after:7,.0f} claims/s end to end")
     each = ", ".join(f"{name} {seconds / bound * 1e3:.2f}" for name, seconds in spent.items())
     print(f"  CPU ms per claim until bound: {each}, together {sum(spent.values()) / bound * 1e3:.2f}")
+    most = ", ".join(f"{what} {count / bound:.2f}" for what, count in requests.most_common(6) if count)
+    print(f"  writes per claim until bound: {most}")
     print(
         f"  phases, events and pool status {time.monotonic() - started:.1f} s later, half a second of quiet"
         f" included; CPU ms per claim in all: {in_all / bound * 1e3:.2f}"

@@ -2,7 +2,8 @@
 
 A change swaps one operator or one value for its neighbour and leaves the rest of the text as it is. What no
 test can be asked to notice is left alone: annotations, decorators, class keywords such as ``frozen``,
-assertions, ``__all__``, ``raise``, logging calls, and what an object prints for people.
+assertions (``strict=True`` of ``zip`` is one), ``__all__``, ``raise``, logging calls, and what an object
+prints for people.
 """
 
 from __future__ import annotations
@@ -149,9 +150,15 @@ def _is_left_alone(node: ast.AST) -> bool:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
         case ast.Call(
-            func=ast.Attribute(value=ast.Name(id="log" | "logger" | "_log" | "_logger"), attr=name)
+            func=ast.Attribute(
+                value=ast.Name(id="log" | "logger" | "_log" | "_logger")
+                | ast.Attribute(attr="log" | "logger" | "_log" | "_logger"),
+                attr=name,
+            )
         ):
             return name in LOGGING
+        case ast.keyword(arg="strict", value=ast.Constant(value=True)):
+            return True
     return False
 
 

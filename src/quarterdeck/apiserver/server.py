@@ -24,7 +24,6 @@ import msgspec
 
 from quarterdeck.api.k8s import KUBERNETES_VERSION
 from quarterdeck.wire.http import ByteTransport, HttpServer, Request, Response
-from quarterdeck.wire.link import link_path
 
 from .admission.chain import AdmissionChain
 from .admission.plugin import FOR_TESTS, NODE_RESTRICTION
@@ -53,7 +52,6 @@ from .discovery.groups import Discovery
 from .discovery.openapi import OpenApi
 from .document.negotiate import PLAIN
 from .inprocess import LocalServer
-from .link import LinkServer
 from .registry.context import timestamp
 from .registry.delete import DeleteOptions, Deleter
 from .registry.patching import Patcher
@@ -129,7 +127,6 @@ class ApiServer:
         self.options = options or ServerOptions()
         self._http: HttpServer | None = None
         self._private_http: HttpServer | None = None
-        self._link: LinkServer | None = None
         self._background: list[asyncio.Task[None]] = []
         #: what was put together so far and must be closed, last first
         self._parts = AsyncExitStack()
@@ -198,14 +195,9 @@ class ApiServer:
         self._discovery.server_address = f"{self.options.host}:{self.port}"
 
     async def listen_privately(self, path: Path) -> None:
-        """Serve on a Unix socket as well, without TLS: whoever can open it is the administrator.
-
-        Beside it links are accepted, for those who ask a lot (``quarterdeck.wire.link``).
-        """
+        """Serve on a Unix socket as well, without TLS: whoever can open it is the administrator."""
         self._private_http = self._http_server(lambda _: Peer(user=ADMIN.authenticated()))
         await self._private_http.start_at_path(path)
-        self._link = LinkServer(self.local())
-        await self._link.start(link_path(path))
 
     def _http_server(self, peer_of: Callable[[ByteTransport], Peer]) -> HttpServer:
         return HttpServer(self.app.admit, on_error=self.app.on_error, stamp=_stamp, peer_of=peer_of)
@@ -213,9 +205,9 @@ class ApiServer:
     async def stop(self) -> None:
         """Finish requests in progress, end watches, flush and close the store."""
         self.is_ready = False
-        for listener in (self._link, self._private_http, self._http):
-            if listener is not None:
-                await listener.stop(drain=_DRAIN_SECONDS)
+        for http in (self._private_http, self._http):
+            if http is not None:
+                await http.stop(drain=_DRAIN_SECONDS)
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)

@@ -11,7 +11,7 @@ from typing import Any
 from .apiserver import add_server_arguments, server_options, stop_signal
 from .argument import add_log_level
 from .cluster import running_cluster
-from .dashboard.door import dashboard_door
+from .dashboard.ondemand import dashboard_on_demand
 from .instance.announcement import announced
 from .instance.detached import start_detached
 from .instance.instance import USUAL_NAME, free_name
@@ -107,7 +107,7 @@ async def _up(arguments: argparse.Namespace) -> int:
             path = arguments.kubeconfig or default_path()
             kubeconfig = server.kubeconfig(arguments.name or USUAL_NAME)
             async with (
-                dashboard_door(kubeconfig, server.url) as page,
+                dashboard_on_demand(kubeconfig, server.url) as page,
                 announced(
                     server, name=arguments.name, kubeconfig=path, log=arguments.log_file, dashboard=page
                 ) as lines,

@@ -17,7 +17,6 @@ from quarterdeck.client.http import HttpTransport
 from quarterdeck.client.inprocess import InProcessTransport, LocalServer, LocalStream
 from quarterdeck.client.lane import Lane, LaneName
 from quarterdeck.client.line import MAX_LINE, line_batches
-from quarterdeck.client.link import LinkTransport
 from quarterdeck.client.option import (
     ApplyOptions,
     DeleteAllOptions,
@@ -89,7 +88,6 @@ __all__ = [
     "Lane",
     "LaneName",
     "Layer",
-    "LinkTransport",
     "ListOptions",
     "LocalServer",
     "LocalStream",

@@ -8,18 +8,28 @@ the connection::
 ``intercept`` is the test hook: replace or fail any verb, see what was sent.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, cast
 
 import msgspec
 
-from quarterdeck.client.call import Call, Interceptor, Proceed, StreamInterceptor, Verb
+from quarterdeck.client.call import Call, Interceptor, Proceed, ProceedStream, StreamInterceptor, Verb
 from quarterdeck.client.client import Client
 from quarterdeck.client.option import FieldValidation
-from quarterdeck.client.transport import Response
+from quarterdeck.client.transport import Response, Stream
 
-__all__ = ["dry_run", "field_owner", "field_validation", "intercept", "namespaced", "raise_once"]
+__all__ = [
+    "dry_run",
+    "field_owner",
+    "field_validation",
+    "intercept",
+    "namespaced",
+    "raise_once",
+    "writing_through",
+]
 
+_READS: Final[tuple[Verb, ...]] = ("get", "list")
+_WRITES: Final[tuple[Verb, ...]] = ("create", "update", "patch", "apply", "delete", "deletecollection")
 _OWNED: Final = frozenset({"create", "update", "patch", "apply"})
 
 
@@ -69,6 +79,29 @@ def namespaced(client: Client, namespace: str) -> Client:
         return msgspec.structs.replace(call, namespace=namespace)
 
     return client.wrapped(layer)
+
+
+def writing_through(client: Client, write: Callable[[Call], Awaitable[Response]]) -> Client:
+    """Every write goes to ``write``, which sends it by ``client`` or refuses it."""
+
+    async def read(call: Call, proceed: Proceed) -> Response:
+        return await client.send(call)
+
+    async def changed(call: Call, proceed: Proceed) -> Response:
+        return await write(call)
+
+    async def stream(call: Call, proceed: ProceedStream) -> Stream:
+        return await client.open(call)
+
+    reads: dict[Verb, Interceptor] = dict.fromkeys(_READS, read)
+    writes: dict[Verb, Interceptor] = dict.fromkeys(_WRITES, changed)
+    return Client(
+        client.rest,
+        scheme=client.scheme,
+        mapper=client.mapper,
+        interceptors=reads | writes,
+        stream_interceptor=stream,
+    )
 
 
 def intercept(

@@ -27,6 +27,7 @@ from quarterdeck.cluster.servicecidr import service_cidr_controller
 from quarterdeck.cluster.storageprotection import claim_protection_controller, volume_protection_controller
 from quarterdeck.cluster.token import SignToken, token_controller
 from quarterdeck.cluster.workload import Workloads
+from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.options import CacheOptions
 from quarterdeck.runtime.contract import ReconcileMetrics
 from quarterdeck.runtime.controller.controller import Controller
@@ -120,10 +121,12 @@ class ClusterControllers:
         authority: bytes = b"",
         metrics: ManagerMetrics | None = None,
         cache: CacheOptions | None = None,
+        lender: Cache | None = None,
     ) -> None:
         """See ``add_controllers``; ``metrics`` count the work of these controllers among others.
 
-        ``cache`` says how kinds are kept of which there may be very many; everything has to be in it.
+        ``cache`` says how kinds are kept of which there may be very many; everything has to be in it. Kinds
+        that ``lender``, the operators' cache, holds as a whole are not listed again to be collected.
         """
         self.manager: Final = Manager(
             client,
@@ -133,6 +136,8 @@ class ClusterControllers:
             recorder=EventBroadcaster(client, api="core"),
             options=ManagerOptions(watch_loop=False),
         )
+        if lender is not None:
+            self.manager.cache.borrow_from(lender)
         self._registration: Final = add_controllers(
             self.manager,
             root_ca=root_ca,

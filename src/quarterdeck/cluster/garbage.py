@@ -107,8 +107,8 @@ class GarbageCollector(Reconciler[Resource]):
     async def reconcile(self, ctx: Context[Resource]) -> Result | None:
         """Decide what becomes of one object."""
         node = self._graph.get(ctx.key.name)
-        if node is None:
-            return None
+        if not isinstance(node, Node):
+            return None  # it is gone, or nothing is to be decided about it
         try:
             if node.orphans_dependents:
                 await self._orphan(ctx.client, node)

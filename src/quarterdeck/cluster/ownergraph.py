@@ -2,24 +2,36 @@
 
 Objects enter and leave as their metadata is observed. An owner that is referred to but has never been
 seen is only a reference here; whether it exists is for the collector to find out.
+
+Most objects of a large cluster have no owner and are not being deleted. Nothing has to be decided about
+such an object; others only ask whether it is there, and in which namespace. So it has a ``Place``, one for
+all objects of a kind in a namespace, instead of a ``Node``.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
 from quarterdeck.api import GroupVersionKind, OwnerReference
 
-__all__ = ["FOREGROUND", "ORPHAN", "Node", "OwnerGraph"]
+__all__ = ["FOREGROUND", "ORPHAN", "Node", "OwnerGraph", "Place"]
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 
 
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where objects are about which there is nothing to decide."""
+
+    gvk: GroupVersionKind
+    namespace: str
+    waits_for_dependents: ClassVar[bool] = False
+
+
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """The last observed state of one object. There is one for each object of the cluster."""
+    """The last observed state of one object that has owners or is being deleted."""
 
     gvk: GroupVersionKind
     namespace: str
@@ -51,29 +63,31 @@ class OwnerGraph:
     """Nodes and the edges from owners to dependents."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, Node | Place] = {}
+        self._places: dict[Place, Place] = {}
         self._dependents: dict[str, str | set[str]] = {}
         """UIDs by that of their owner; many an owner has one dependent, which needs no set."""
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def get(self, uid: str) -> Node | None:
+    def get(self, uid: str) -> Node | Place | None:
         return self._nodes.get(uid)
 
     def dependents(self, uid: str) -> list[Node]:
         """The observed objects that name this UID among their owners."""
-        return [self._nodes[each] for each in self._dependents_of(uid)]
+        found = (self._nodes[each] for each in self._dependents_of(uid))
+        return [node for node in found if isinstance(node, Node)]
 
     def is_blocked(self, uid: str) -> bool:
         """Whether there are dependents that a foreground deletion waits for."""
-        return any(self._nodes[each].blocks(uid) for each in self._dependents_of(uid))
+        return any(dependent.blocks(uid) for dependent in self.dependents(uid))
 
     def observe(self, node: Node) -> set[str]:
         """Take an object's new state; returns the UIDs of objects to look at because of it."""
         before = self._nodes.get(node.uid)
-        self._nodes[node.uid] = node
-        old_owners = {owner.uid for owner in before.owners} if before is not None else set()
+        self._keep(node)
+        old_owners = {owner.uid for owner in before.owners} if isinstance(before, Node) else set()
         new_owners = {owner.uid for owner in node.owners}
         for uid in old_owners - new_owners:
             self._unlink(uid, node.uid)
@@ -93,7 +107,7 @@ class OwnerGraph:
         """An object is gone; returns the UIDs of objects to look at because of it."""
         node = self._nodes.pop(uid, None)
         affected = self._dependents_of(uid)
-        if node is not None:
+        if isinstance(node, Node):
             for owner in node.owners:
                 self._unlink(owner.uid, uid)
                 if self._waits(owner.uid):
@@ -103,9 +117,16 @@ class OwnerGraph:
     def forget_kind(self, gvk: GroupVersionKind) -> set[str]:
         """A kind is no longer observed; returns the UIDs of objects to look at because of it."""
         affected: set[str] = set()
-        for uid in [node.uid for node in self._nodes.values() if node.gvk == gvk]:
+        for uid in [uid for uid, node in self._nodes.items() if node.gvk == gvk]:
             affected |= self.forget(uid)
         return affected
+
+    def _keep(self, node: Node) -> None:
+        if node.owners or node.is_deleting:
+            self._nodes[node.uid] = node
+        else:
+            place = Place(node.gvk, node.namespace)
+            self._nodes[node.uid] = self._places.setdefault(place, place)
 
     def _needs_look(self, node: Node) -> bool:
         """Whether an object may have to go. While all its owners are known to stay, it stays as well, and

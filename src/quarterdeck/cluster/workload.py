@@ -42,7 +42,7 @@ from quarterdeck.cluster.replicaset.controller import replicaset_controller, rep
 from quarterdeck.cluster.resourceclaim import controller as resourceclaim
 from quarterdeck.cluster.resourceclaim.controller import resource_claim_controller
 from quarterdeck.cluster.resourceclaim.devices import simulated_device_controller
-from quarterdeck.cluster.stage.teller import stage_teller
+from quarterdeck.cluster.stage.refusal import refusal_controller
 from quarterdeck.cluster.statefulset.controller import statefulset_controller
 from quarterdeck.cluster.volume import binder, provisioner
 from quarterdeck.cluster.volume.binder import volume_binder_controller
@@ -122,7 +122,7 @@ class Workloads:
             add(placement.scheduler_controller(self.scheduler, manager.recorder(placement.NAME)))
         if self.kubelet is not None:
             add(self.kubelet.controller(manager.recorder(kubelet.EVENT_SOURCE)))
-            add(stage_teller(manager.recorder(kubelet.EVENT_SOURCE)))
+            add(refusal_controller(manager.recorder(kubelet.EVENT_SOURCE)))
             add(pod_gc_controller())
         registration = NodeRegistration(self.nodes)
         if self.nodes.total or self.kubelet is not None:

@@ -75,7 +75,12 @@ def _image(folder: Path) -> Path:
         "tmp": ("dir", 0),
     }
     layers = [layer(files), layer({"etc/.wh.hidden": b"", "www/index.html": b"from the image"})]
-    execution = {"Cmd": ["sh", "-c", "id; cat /www/index.html"], "User": "guest", "Env": ["MADE_BY=image"]}
+    execution = {
+        "Cmd": ["sh", "-c", "id; cat /www/index.html"],
+        "User": "guest",
+        "Env": ["MADE_BY=image"],
+        "StopSignal": "SIGQUIT",
+    }
     oci_layout(folder, "example.org/shell:1", {str(this_platform()): layers}, execution=execution)
     return folder
 
@@ -263,8 +268,8 @@ def test_a_program_that_cannot_run_says_why(space: Space, cannot: str) -> None:
     assert cannot in ended["message"]
 
 
-def test_a_signal_reaches_the_first_process_alone(space: Space) -> None:
-    script = "trap 'echo told; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+def test_the_signal_that_the_image_names_reaches_the_first_process_alone(space: Space) -> None:
+    script = "trap 'echo told; exit 0' QUIT; echo up; while :; do sleep 0.1; done"
     _pod(space, "told", "sh", "-c", script, policy="Always")
     space.until("told", lambda _: "up" in space.run("logs", "told").stdout)
     following = subprocess.Popen(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import urllib.request
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -35,10 +36,13 @@ def test_a_pod_that_ends_well_has_succeeded(space: Space) -> None:
 
 
 def test_a_pod_that_fails_says_how(space: Space) -> None:
-    space.pod("fails", "echo -n because > /dev/termination-log; exit 3")
+    path = Path("/dev/last-words-of-a-test")
+    script = f"echo -n because > {path}; echo > /dev/null; exit 3"
+    space.pod("fails", script, container={"terminationMessagePath": str(path)})
     pod = space.phase("fails", "Failed")
     ended = state(pod)["terminated"]
     assert (ended["exitCode"], ended["reason"], ended["message"]) == (3, "Error", "because")
+    assert not path.exists()  # the machine's own folders stay as they are
 
 
 def test_the_end_of_the_log_stands_in_for_last_words(space: Space) -> None:
@@ -134,6 +138,47 @@ def test_restart_rules_go_before_the_policy(space: Space) -> None:
     assert space.phase("rules", "Succeeded")["status"]["containerStatuses"][0]["restartCount"] == 1
 
 
+def test_a_rule_begins_the_whole_pod_again(space: Space) -> None:
+    mounts = [{"name": "shared", "mountPath": "/shared"}]
+    rules = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]
+    init = {
+        "name": "first",
+        "image": "none",
+        "command": ["sh", "-c", "echo init >> /shared/order"],
+        "volumeMounts": mounts,
+    }
+    script = (
+        "while ! grep -q other /shared/order; do sleep 0.1; done;"
+        "test -e /shared/seen && sleep 60; touch /shared/seen; exit 42"
+    )
+    bystander = {**init, "name": "other", "command": ["sh", "-c", "echo other >> /shared/order; sleep 60"]}
+    main = {
+        **init,
+        "name": "main",
+        "restartPolicy": "Never",
+        "restartPolicyRules": rules,
+        "command": ["sh", "-c", script],
+    }
+    space.pod(
+        "round",
+        initContainers=[init],
+        containers=[main, bystander],
+        volumes=[{"name": "shared", "emptyDir": {}}],
+        terminationGracePeriodSeconds=1,
+    )
+
+    def has_begun_again(pod: Json) -> bool:
+        statuses = [*pod["status"].get("initContainerStatuses", ()), *pod["status"]["containerStatuses"]]
+        return [each["restartCount"] for each in statuses] == [1, 1, 1] and condition(pod, READY) == "True"
+
+    space.until("round", lambda pod: "containerStatuses" in pod["status"])
+    pod = space.until("round", has_begun_again)
+    assert condition(pod, "AllContainersRestarting") == "False"
+    assert pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 42
+    order = space.kubectl("exec", "round", "-c", "main", "--", "cat", "/shared/order").split()
+    assert order[:3] == ["init", "other", "init"]
+
+
 def test_a_pod_past_its_deadline_fails(space: Space) -> None:
     space.pod("late", "sleep 60", activeDeadlineSeconds=2)
     pod = space.phase("late", "Failed")
@@ -152,6 +197,27 @@ def test_deletion_asks_first_and_kills_after_the_grace(space: Space) -> None:
     space.until("stubborn", lambda pod: condition(pod, READY) == "True")
     space.kubectl("delete", "pod", "stubborn", "--grace-period=1", "--timeout=20s")
     assert space.kubectl("get", "pods", "-o", "name") == ""
+
+
+def test_a_pod_that_a_finalizer_keeps_stays_as_it_ended(space: Space) -> None:
+    spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
+    container = {"name": "main", "image": "none", "command": ["sleep", "60"]}
+    metadata = {"name": "kept", "finalizers": ["example.com/keep"]}
+    space.apply(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "containers": [container]}}
+    )
+    space.until("kept", lambda pod: condition(pod, READY) == "True")
+    space.kubectl("delete", "pod", "kept", "--wait=false")
+    ended = space.until("kept", lambda pod: pod["metadata"].get("deletionGracePeriodSeconds") == 0)
+    assert ended["status"]["phase"] == "Failed"
+    assert state(ended)["terminated"]["exitCode"] == 143
+    # The agent has forgotten the pod, and hears of it again; a second pod tells when it has.
+    space.kubectl("label", "pod", "kept", "seen=again")
+    space.pod("after", "true")
+    space.phase("after", "Succeeded")
+    assert space.get("kept")["status"] == ended["status"]
+    assert f'"namespace":"{space.name}","name":"kept"' not in space.cluster.log()
+    space.kubectl("patch", "pod", "kept", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
 
 
 def test_hooks_run_after_the_start_and_before_the_end(space: Space) -> None:
@@ -206,7 +272,10 @@ def test_a_program_that_is_not_there_is_told(space: Space) -> None:
     pod = space.phase("missing", "Failed")
     ended = state(pod)["terminated"]
     assert (ended["reason"], ended["exitCode"]) == ("ContainerCannotRun", 127)
-    assert "/no/such/program" in ended["message"]
+    assert ended["message"] == 'exec: "/no/such/program": executable file not found in $PATH'
+    notes = [(reason, note) for reason, note in space.events("missing") if reason != "Scheduled"]
+    assert sorted(notes)[:2] == [("Created", "Container created"), ("Failed", f"Error: {ended['message']}")]
+    assert len(notes) == 3  # and Pulled: nothing twice
 
 
 def test_an_image_that_cannot_be_waits_with_a_reason(space: Space) -> None:
@@ -235,7 +304,7 @@ def test_a_rule_says_what_an_image_means(space: Space) -> None:
 
 
 def test_probes_decide_about_readiness_and_restarts(space: Space) -> None:
-    readiness = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
+    readiness = {"exec": {"command": ["test", "-e", "/tmp/$(FLAG)"]}, "periodSeconds": 1}
     liveness = {
         "exec": {"command": ["test", "!", "-e", "/tmp/dead"]},
         "periodSeconds": 1,
@@ -245,7 +314,11 @@ def test_probes_decide_about_readiness_and_restarts(space: Space) -> None:
         "probed",
         "while :; do sleep 0.1; done",
         policy="Always",
-        container={"readinessProbe": readiness, "livenessProbe": liveness},
+        container={
+            "readinessProbe": readiness,
+            "livenessProbe": liveness,
+            "env": [{"name": "FLAG", "value": "ready"}],
+        },
         terminationGracePeriodSeconds=1,
     )
     space.until("probed", lambda pod: "running" in state(pod))

@@ -77,7 +77,7 @@ def test_volumes_hold_what_the_objects_say(space: Space, tmp_path: Path) -> None
     mounts[3]["readOnly"] = True  # type: ignore[assignment]
     script = (
         "cat /mnt/config/deep/a /mnt/secret/key /mnt/downward/name /mnt/host/machine /etc/only; echo;"
-        "stat -L -c %a /mnt/secret/key; touch /mnt/host/x || echo read-only;"
+        "stat -L -c %a /mnt/secret/key; touch /mnt/host/x || touch /mnt/config/x || echo read-only;"
         "echo y > /mnt/memory/z && cat /mnt/memory/z;"
         "cat /var/run/secrets/kubernetes.io/serviceaccount/namespace; echo; touch /usr/x || echo safe"
     )

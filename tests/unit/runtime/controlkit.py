@@ -55,6 +55,7 @@ class Spy:
         return None
 
     def reconciled(self, result: str, seconds: float) -> None:
+        assert 0 <= seconds < 3600
         self.results.append(result)
 
     def terminal(self) -> None:

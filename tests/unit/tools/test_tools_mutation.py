@@ -61,6 +61,8 @@ def test_letters_outside_ascii_do_not_shift_the_place() -> None:
         "__all__ = [1]",
         "if TYPE_CHECKING:\n    x = 1",
         "_log.info('x', a=1)",
+        "self._log.error('x', error, trace=False)",
+        "zip(a, b, strict=True)",
         "def __repr__(self): return a < b",
         "'a' + b",
         "SIZE = 4096",

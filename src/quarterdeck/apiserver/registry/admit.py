@@ -17,6 +17,30 @@ Json = dict[str, Any]
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}
 
 
+def attributes_of(
+    context: Context, options: WriteOptions, operation: str, obj: Json, old: Json | None = None
+) -> Attributes:
+    """What admission is told of a request that writes `obj`."""
+    resource, info = context.request.resource, context.request.info
+    return Attributes(
+        operation=operation,
+        group=resource.group,
+        version=resource.version,
+        kind=resource.kind,
+        resource=resource.plural,
+        subresource=info.subresource,
+        namespace=info.namespace if resource.namespaced else "",
+        name=info.name or (obj.get("metadata") or {}).get("name", ""),
+        namespaced=resource.namespaced,
+        object=obj,
+        old_object=old,
+        options=options.document(_OPTIONS[operation]),
+        user=context.request.user,
+        dry_run=options.dry_run,
+        context=context,
+    )
+
+
 class Projection(NamedTuple):
     """A subresource that shows an object as another kind: that is what admission gets to see."""
 
@@ -46,23 +70,7 @@ class WriteAdmission:
         key = (resource.group, resource.plural, info.subresource, operation)
         if not self._chain.needs_admission(*key, request.user):
             return None
-        attributes = Attributes(
-            operation=operation,
-            group=resource.group,
-            version=resource.version,
-            kind=resource.kind,
-            resource=resource.plural,
-            subresource=info.subresource,
-            namespace=info.namespace if resource.namespaced else "",
-            name=info.name or (obj.get("metadata") or {}).get("name", ""),
-            namespaced=resource.namespaced,
-            object=obj,
-            old_object=old,
-            options=options.document(_OPTIONS[operation]),
-            user=request.user,
-            dry_run=options.dry_run,
-            context=context,
-        )
+        attributes = attributes_of(context, options, operation, obj, old)
         if projection is not None:
             attributes.object_kind = projection.kind
             attributes.old_object = projection.read(old) if old is not None else None

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, cast
 
 from quarterdeck.apiserver import status
-from quarterdeck.apiserver.admission.attributes import Attributes, GroupVersionKind
+from quarterdeck.apiserver.admission.attributes import GroupVersionKind
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy
 from quarterdeck.apiserver.builtin.typetable import struct_for
@@ -19,6 +19,7 @@ from quarterdeck.apiserver.resource.resource import BuiltinResource, decode_prob
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.apiserver.storage import Bucket
 
+from .admit import attributes_of
 from .body import as_object, check_namespace
 from .context import Context
 from .request import ApiRequest, WriteOptions
@@ -91,22 +92,7 @@ class Posting:
             now=self._context.now,
         )
         self.document = document
-        self._attributes = Attributes(
-            operation="CREATE",
-            group=resource.group,
-            version=resource.version,
-            kind=resource.kind,
-            resource=resource.plural,
-            subresource=info.subresource,
-            namespace=info.namespace if resource.namespaced else "",
-            name=info.name or (document.get("metadata") or {}).get("name", ""),
-            namespaced=resource.namespaced,
-            object=document,
-            options=options.document("CreateOptions"),
-            user=request.user,
-            dry_run=options.dry_run,
-            context=self._context,
-        )
+        self._attributes = attributes_of(self._context, options, "CREATE", document)
         if kind is not resource:
             self._attributes.object_kind = GroupVersionKind(kind.group, kind.version, kind.kind)
 

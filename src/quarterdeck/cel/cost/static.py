@@ -248,14 +248,15 @@ class _Coster:
         self._entries[expr.id] = _Entry("map", keys, values)
         return total.plus(fixed(MAP_BASE))
 
+    def _begin(self, expr: Comprehension) -> Range:
+        """The cost of what a comprehension starts from; its result is a variable from here on."""
+        first = expr.accu_init
+        total = self.cost(expr.iter_range).plus(self.cost(first))
+        self._push(expr.accu_var, self._path(first), self._size(first), self._entry(first))
+        return total
+
     def _fold(self, expr: Comprehension) -> Range:
-        total = self.cost(expr.iter_range).plus(self.cost(expr.accu_init))
-        self._push(
-            expr.accu_var,
-            self._path(expr.accu_init),
-            self._size(expr.accu_init),
-            self._entry(expr.accu_init),
-        )
+        total = self._begin(expr)
         self._push_iteration(expr)
         step = self.cost(expr.condition).plus(self.cost(expr.step))
         self._pop(expr.iter_var)
@@ -293,14 +294,7 @@ class _Coster:
             self._push(expr.iter_var, (*path, "@keys"), key_size)
 
     def _bind(self, expr: Comprehension) -> Range:
-        total = self.cost(expr.iter_range).plus(self.cost(expr.accu_init))
-        self._push(
-            expr.accu_var,
-            self._path(expr.accu_init),
-            self._size(expr.accu_init),
-            self._entry(expr.accu_init),
-        )
-        total = total.plus(self.cost(expr.result))
+        total = self._begin(expr).plus(self.cost(expr.result))
         self._pop(expr.accu_var)
         self._copy_sizes(expr, expr.result)
         return total

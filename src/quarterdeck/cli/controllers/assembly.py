@@ -78,6 +78,7 @@ def make_program(
             elsewhere=(_FOUNDATION,),
             metrics=program.metrics,
             cache=CacheOptions(by_kind=whole_kinds(merge_kinds(operators))),
+            lender=program.manager.cache,
         )
     )
     return program

@@ -10,8 +10,7 @@ import asyncio
 import os
 import sys
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -72,18 +71,15 @@ async def _run() -> int:
 def _program(assignment: Assignment) -> Program:
     from quarterdeck.apiserver.auth import ServiceAccountTokens
     from quarterdeck.apiserver.auth.jwt import SigningKey
-    from quarterdeck.client import Client, HttpTransport, LinkTransport
+    from quarterdeck.client import Client, HttpTransport
     from quarterdeck.cluster.choice import ControllerChoice
     from quarterdeck.runtime.operator import installed_operators
-    from quarterdeck.wire.link import link_path
-
-    def make_client(**options: Any) -> Client:
-        streams = HttpTransport("http://localhost", socket_path=assignment.socket)
-        return Client.over(LinkTransport(link_path(Path(assignment.socket)), streams), **options)
 
     installed = installed_operators()
     return make_program(
-        make_client,
+        lambda **options: Client.over(
+            HttpTransport("http://localhost", socket_path=assignment.socket), **options
+        ),
         [installed[name] for name in assignment.operators],
         assignment.settings,
         nodes=assignment.nodes,

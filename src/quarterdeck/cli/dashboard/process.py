@@ -1,4 +1,4 @@
-"""The dashboard's process: ``python -m quarterdeck.cli.dashboard.process``, started by `dashboarddoor`."""
+"""The dashboard's process: ``python -m quarterdeck.cli.dashboard.process``, started by `ondemand`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .door import DashboardOrder
+from .ondemand import DashboardOrder
 
 if TYPE_CHECKING:
     from quarterdeck.client import Config

@@ -271,6 +271,9 @@ class NodeAgent(Reconciler[Pod]):
         pod = ctx.obj
         worker = self._workers.get(pod.metadata.uid)
         if worker is None:
+            if await self._has_left(pod):
+                await self._let_go(pod, ctx)
+                return None
             if await self._is_refused(pod, ctx):
                 return None
             runtime = await self._runtime_of(pod)
@@ -290,8 +293,7 @@ class NodeAgent(Reconciler[Pod]):
                 return None
         if pod.metadata.is_deleting and await asyncio.to_thread(lambda: worker.has_ended):
             await self._remove(worker)
-            with suppress(NotFound):
-                await ctx.client.delete(pod, grace_period=0, uid=pod.metadata.uid)
+            await self._let_go(pod, ctx)
             return None
         return Requeue(after=max(0.05, min(after, _LONGEST_WAIT * 20))) if after < math.inf else None
 
@@ -326,6 +328,18 @@ class NodeAgent(Reconciler[Pod]):
         if node is not None:
             self._tools.recorder.event(node, "Warning", "EvictionThresholdMet", "EvictionThresholdMet", note)
         return True
+
+    async def _has_left(self, pod: Pod) -> bool:
+        """Whether nothing is here any more of a pod that has ended; finalizers may keep its object."""
+        if not pod.metadata.is_deleting or pod.status.phase not in ("Succeeded", "Failed"):
+            return False
+        return await asyncio.to_thread(PodFolder(self._directory, pod.metadata.uid).record) is None
+
+    async def _let_go(self, pod: Pod, ctx: Context[Pod]) -> None:
+        """Let the object of a pod go that has ended here; once, however long finalizers keep it."""
+        if pod.metadata.deletion_grace_period_seconds != 0:
+            with suppress(NotFound):
+                await ctx.client.delete(pod, grace_period=0, uid=pod.metadata.uid)
 
     async def _is_refused(self, pod: Pod, ctx: Context[Pod]) -> bool:
         """Whether the node has no room for a pod that is new here, or is short of something that the pod

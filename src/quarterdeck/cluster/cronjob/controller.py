@@ -30,6 +30,7 @@ from quarterdeck.runtime.controller.handler import MapContext, for_owner
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.event.subject import reference_to
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
@@ -230,16 +231,8 @@ class _Run:
             if not is_terminating(error):
                 ctx.event("Warning", "FailedCreate", f"Error creating job: {error}")
             raise
-        metadata = job.metadata
-        reference = ObjectReference(
-            kind=job.kind,
-            api_version=job.api_version,
-            namespace=metadata.namespace,
-            name=metadata.name,
-            uid=metadata.uid,
-            resource_version=metadata.resource_version,
-        )
-        self.status = self.status.evolve(active=(*self._active, reference), last_schedule_time=Time.of(time))
+        active = (*self._active, reference_to(job))
+        self.status = self.status.evolve(active=active, last_schedule_time=Time.of(time))
         return True
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from quarterdeck.api import LabelSelector, Quantity, Selector, value_or
 from quarterdeck.api.k8s import PersistentVolume, PersistentVolumeClaim, StorageClass
-from quarterdeck.api.k8s.reference import ObjectReference
 from quarterdeck.cluster.volume import names
+from quarterdeck.runtime.event.subject import reference_to
 
 __all__ = [
     "best_volume",
@@ -152,14 +152,7 @@ def bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pe
     known = volume.spec.claim_ref
     if known and known.uid == claim.metadata.uid and is_meant_for(volume, claim):
         return volume
-    reference = ObjectReference(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
-        namespace=claim.metadata.namespace,
-        name=claim.metadata.name,
-        uid=claim.metadata.uid,
-        resource_version=claim.metadata.resource_version,
-    )
+    reference = reference_to(claim)
     return volume.evolve(
         metadata=volume.metadata.evolve(annotations=annotations),
         spec=volume.spec.evolve(claim_ref=reference),

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from quarterdeck.api import Key, ObjectMeta, Resource
 from quarterdeck.api.k8s import PersistentVolume, PersistentVolumeClaim, StorageClass
-from quarterdeck.api.k8s.reference import ObjectReference
 from quarterdeck.api.k8s.volume import CSIPersistentVolumeSource, PersistentVolumeSpec
 from quarterdeck.cluster.volume import names
 from quarterdeck.cluster.volume.expand import wants_more
@@ -24,6 +23,7 @@ from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.controller.source import FunctionSource, SourceContext
+from quarterdeck.runtime.event.subject import reference_to
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 
@@ -118,14 +118,7 @@ def volume_for(claim: PersistentVolumeClaim, chosen: StorageClass) -> Persistent
         spec=PersistentVolumeSpec(
             capacity={names.STORAGE: requested(claim)},
             access_modes=claim.spec.access_modes,
-            claim_ref=ObjectReference(
-                api_version="v1",
-                kind="PersistentVolumeClaim",
-                namespace=claim.metadata.namespace,
-                name=claim.metadata.name,
-                uid=claim.metadata.uid,
-                resource_version=claim.metadata.resource_version,
-            ),
+            claim_ref=reference_to(claim),
             persistent_volume_reclaim_policy=policy if isinstance(policy, str) else "Delete",
             storage_class_name=chosen.metadata.name,
             mount_options=chosen.mount_options,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import signal
 import sys
@@ -25,6 +26,10 @@ CONVERT = """\
 Print the configuration of upstream's operator as this one reads it, complete and checked. FILE is an
 OperatorConfiguration, values of the chart (their `config`), or the ConfigMap that the chart creates.
 `grove run` takes the same files unchanged.
+"""
+INSTALL = """\
+Apply the definitions of the operator's kinds, wait until they are served, and end. This is what an init
+container of its Deployment does, such as `crd-installer` of upstream's chart.
 """
 RELOAD = """\
 Make a running operator (`quarterdeck grove run`) look for scheduler backends and read its file again.
@@ -51,12 +56,14 @@ def add_command(commands: Any) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, parser_class=_Arguments)
     run = actions.add_parser("run", help="run the operator alone", description=RUN)
     run.add_argument("--config", type=Path, required=True, help="YAML file with an OperatorConfiguration")
-    run.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    run.add_argument("--context", default="", help="context of the kubeconfig")
+    _add_cluster(run)
     run.add_argument("--namespace", default="grove-system", help="of the operator (default: %(default)s)")
     run.add_argument("--webhook-url", default="", help="https://host:port the API server calls")
     run.add_argument("--install", action="store_true", help="create the namespace, apply the definitions")
     run.set_defaults(run=run_operator)
+    install = actions.add_parser("install-crds", help="apply the definitions", description=INSTALL)
+    _add_cluster(install)
+    install.set_defaults(run=install_crds)
     convert = actions.add_parser(
         "convert-config", help="convert a configuration of upstream's operator", description=CONVERT
     )
@@ -73,6 +80,11 @@ def add_command(commands: Any) -> None:
     reload = more.add_parser("reload", help="look for backends again", description=RELOAD)
     reload.add_argument("pid", type=int, help="process of the operator")
     reload.set_defaults(run=reload_backends)
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
+    parser.add_argument("--context", default="", help="context of the kubeconfig")
 
 
 def run_operator(arguments: argparse.Namespace) -> int:
@@ -98,6 +110,22 @@ def run_operator(arguments: argparse.Namespace) -> int:
         return exit_code_of(error)
     configure(level=configuration.log_level.upper(), format=_FORMATS[configuration.log_format])
     return uvloop.run(program.run(configuration))
+
+
+def install_crds(arguments: argparse.Namespace) -> int:
+    from quarterdeck.client import Client, Config
+    from quarterdeck.operators.grove.types import definitions
+    from quarterdeck.runtime.operator.install import install_definitions
+
+    async def install() -> None:
+        config = Config.load(str(arguments.kubeconfig or ""), context=arguments.context)
+        async with Client.connect(config) as client:
+            await install_definitions(client, *definitions())
+
+    asyncio.run(install())
+    for each in definitions():
+        print(f"customresourcedefinition.apiextensions.k8s.io/{each['metadata']['name']} applied")
+    return 0
 
 
 def convert_configuration(arguments: argparse.Namespace) -> int:

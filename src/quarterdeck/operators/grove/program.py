@@ -98,6 +98,7 @@ class GroveProgram:
                 webhook_port=server.webhooks.port,
                 webhook_url=options.webhook_url,
                 webhook_service="grove-operator",
+                webhook_service_port=server.webhooks.port,  # as the Service of upstream's chart has it
                 certificate_secret=server.webhooks.secret_name,
                 certificate_directory=server.webhooks.server_cert_dir if manual else "",
                 leader_election=LeaderElection(

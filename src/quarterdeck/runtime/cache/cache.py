@@ -31,6 +31,7 @@ from quarterdeck.client.option import Fields, Labels
 from quarterdeck.client.representation import AnyKind, MetadataKind
 from quarterdeck.errors import CacheError, NotCached, NotFound, NotSynced
 from quarterdeck.runtime.cache.entry import Entry
+from quarterdeck.runtime.cache.health import HealthState
 from quarterdeck.runtime.cache.index import Index, IndexQuery
 from quarterdeck.runtime.cache.informer import Informer, InformerStatistics
 from quarterdeck.runtime.cache.objects import IndexView, Objects
@@ -96,6 +97,24 @@ class Cache:
         self._tasks: dict[_Slot, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._has_stopped = False
+        self._lender: Cache | None = None
+
+    def borrow_from(self, lender: "Cache") -> None:
+        """Serve metadata from another cache of the same cluster, where that one holds whole kinds anyway.
+
+        So a kind with very many objects is listed and kept once. Whoever borrows must stop before the lender.
+        """
+        self._lender = lender
+
+    def _lent(self, gvk: GroupVersionKind) -> Informer | None:
+        """The informer of a kind if it holds every object with all its metadata.
+
+        One whose CRD was missing looks for it from time to time only: who borrows may know it sooner.
+        """
+        informer = self._informers.get(_Slot(gvk, False))
+        if informer is None or informer.health.state is HealthState.KIND_MISSING:
+            return None
+        return informer if self.options.holds_whole(gvk) else None
 
     def informer(self, kind: AnyKind, *, optional: bool | None = None) -> Informer:
         """The informer of a kind, made and (if the cache runs) started when there is none.
@@ -155,6 +174,8 @@ class Cache:
         known = self._informers.get(slot)
         if known is None and slot.metadata_only:
             known = self._informers.get(_Slot(slot.gvk, False))
+            if known is None and self._lender is not None:
+                known = self._lender._lent(slot.gvk)
         return slot, known
 
     def _make(self, kind: AnyKind, slot: _Slot) -> Informer:
@@ -251,22 +272,13 @@ class Cache:
         informer = await self.synced(kind)
         if min_version is not None:
             version = min_version if isinstance(min_version, str) else min_version.metadata.resource_version
-            await self._wait_version(informer, namespace, version)
+            shard = informer.shard_for(namespace)
+            if shard is not None:
+                await shard.wait_version(version)
         entry = informer.get(namespace, name)
         if entry is None:
             raise NotFound.in_cache(informer.gvk.kind, name)
         return informer.decoder(kind)(entry)
-
-    async def _wait_version(self, informer: Informer, namespace: str, version: str) -> None:
-        shard = informer.shard_for(namespace)
-        if shard is None:
-            return
-        reached = asyncio.Event()
-        cancel = shard.when_version(version, reached.set)
-        try:
-            await reached.wait()
-        finally:
-            cancel()
 
     @overload
     async def list(

@@ -72,7 +72,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     name: str
     namespace: str
     uid: str
-    resource_version: str
+    version: int | str
+    """The resource version; a number if it is one, which takes half the memory."""
     generation: int
     labels: FrozenMap[str, str]
     owner_references: tuple[OwnerReference, ...]
@@ -86,7 +87,14 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     @property
     def raw(self) -> bytes:
         """The JSON, after transforms, with ``apiVersion`` and ``kind``."""
-        return self.body if self.packing is None else self.packing.unpack(self.body)
+        if self.packing is None:
+            return self.body
+        return self.packing.unpack(self.body, (self.uid, self.name, self.resource_version))
+
+    @property
+    def resource_version(self) -> str:
+        """The version of this state."""
+        return str(self.version)
 
     @property
     def key(self) -> Key:
@@ -141,11 +149,13 @@ class EntryFactory:
         if not decoded.kind and self._kind:
             raw = self._prefix + raw[1:]
         return Entry(
-            raw if self._packing is None else self._packing.pack(raw),
+            raw
+            if self._packing is None
+            else self._packing.pack(raw, (head.uid, head.name, head.resource_version)),
             head.name,
             sys.intern(head.namespace),
             head.uid,
-            head.resource_version,
+            _number(head.resource_version),
             head.generation,
             self._shared_labels(head.labels),
             self._shared_owners(head.owner_references),
@@ -206,6 +216,11 @@ def _owners_in(data: bytes) -> tuple[OwnerReference, ...]:
         owner.evolve(api_version=sys.intern(owner.api_version), kind=sys.intern(owner.kind))
         for owner in decode(data, tuple[OwnerReference, ...])
     )
+
+
+def _number(version: str) -> int | str:
+    """A version as a number, if it is written like one."""
+    return int(version) if version.isascii() and version.isdigit() and version[0] != "0" else version
 
 
 _pairs: Final = msgspec.json.Decoder(dict[str, str] | None)

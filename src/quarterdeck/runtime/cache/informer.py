@@ -326,11 +326,12 @@ class Informer:
                 )
                 reflector.request_list("verify")
 
-    def add_handler(self, handler: EventHandler, *, name: str = "") -> Registration:
-        """Report changes to ``handler``, the present state first (as initial additions)."""
+    def add_handler(self, handler: EventHandler, *, name: str = "", initial: bool = True) -> Registration:
+        """Report changes to ``handler``, the present state first (as initial additions) unless unwanted."""
         registration = Registration(
             handler,
             name=name or type(handler).__name__,
+            wants_initial=initial,
             observe=self.processing.observe,
             failed=self._handler_failed,
         )

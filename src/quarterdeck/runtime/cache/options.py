@@ -82,7 +82,7 @@ class CacheOptions(KindOptions, frozen=True, kw_only=True):
         spaces = kind.namespaces if kind.namespaces is not UNSET else self.namespaces
         own = by_namespace(kind.namespaces)
         shared = by_namespace(self.namespaces)
-        if not is_namespaced or spaces is UNSET or not by_namespace(spaces):
+        if not is_namespaced or not by_namespace(spaces):
             return [_shard("", (kind, self))]
         names = tuple(by_namespace(spaces))
         listed = tuple(name for name in names if name != ALL_NAMESPACES)
@@ -92,6 +92,18 @@ class CacheOptions(KindOptions, frozen=True, kw_only=True):
             shard = _shard(name, tuple(layer for layer in layers if layer is not None))
             shards.append(shard.without(listed) if name == ALL_NAMESPACES else shard)
         return shards
+
+    def holds_whole(self, gvk: GroupVersionKind) -> bool:
+        """Whether all objects of a kind are cached, with all their metadata but the managed fields."""
+        shards = self.resolve(gvk, is_namespaced=True)
+        return all(
+            not shard.namespace
+            and not shard.request_namespace
+            and shard.labels.is_empty
+            and not shard.fields.terms
+            and all(transform is strip_managed_fields for transform in shard.transforms)
+            for shard in shards
+        )
 
     def remembered(self, gvk: GroupVersionKind) -> int:
         """Bytes of JSON whose decoded objects are remembered for a kind."""

@@ -125,6 +125,7 @@ class Reflector:
         self._last_list: float | None = None
         self._last_event: float | None = None
         self._lists = 0
+        self._began_current = False
         self._relists: dict[str, int] = {}
         self._skipped = 0
         self._list_reason = "start"
@@ -153,6 +154,7 @@ class Reflector:
             watches=self._requests.watches,
             skipped=self._skipped,
             is_watching=self._listening is not None,
+            began_current=self._began_current,
         )
 
     def request_list(self, reason: str) -> None:
@@ -263,6 +265,7 @@ class Reflector:
                     self._log.info("streamed list not possible, listing instead", cause=str(error))
                     return None
             else:
+                self._began_current = self._began_current or not self._lists
                 self._listed(reached)
                 return feed
 

@@ -55,3 +55,6 @@ class ReflectorStatistics(msgspec.Struct, frozen=True):
     """Objects that could not be read."""
     is_watching: bool
     """Whether a watch is open now, behind a complete list."""
+    began_current: bool = False
+    """Whether the first list had everything that was written before it was asked for, as streamed ones have;
+    a plain one is of any version, so that many clients at once do not weigh on the server."""

@@ -92,12 +92,14 @@ class Registration:
         handler: EventHandler,
         *,
         name: str,
+        wants_initial: bool = True,
         observe: Callable[[float], None],
         failed: Callable[[], None],
     ) -> None:
         """``observe`` is told the seconds the handler took for each change, ``failed`` that it raised."""
         self._handler: Final = handler
         self._name: Final = name
+        self._wants_initial: Final = wants_initial
         self._observe: Final = observe
         self._failed: Final = failed
         self._buffer: deque[Delta | _Present | _Marker] = deque()
@@ -145,7 +147,7 @@ class Registration:
 
     def present(self, entries: Sequence[Entry]) -> None:
         """Append what is there, as initial additions; the sequence must not change."""
-        if entries and not self._closed:
+        if entries and self._wants_initial and not self._closed:
             self._buffer.append(_Present(entries))
             self._filled.set()
 

@@ -86,6 +86,15 @@ class Shard:
 
         return cancel
 
+    async def wait_version(self, version: str) -> None:
+        """Wait until the store has seen ``version``; not at all if nobody can tell."""
+        reached = asyncio.Event()
+        cancel = self.when_version(version, reached.set)
+        try:
+            await reached.wait()
+        finally:
+            cancel()
+
     def when_entry(
         self,
         namespace: str,

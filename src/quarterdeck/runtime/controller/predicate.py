@@ -30,6 +30,7 @@ __all__ = [
     "generation_changed",
     "label_matches",
     "labels_changed",
+    "never",
     "object_matches",
     "resource_version_changed",
     "spec_changed",
@@ -44,6 +45,11 @@ Test: TypeAlias = Callable[[ObjectEvent[Any]], bool]
 
 def _pass(_event: ObjectEvent[Any]) -> bool:
     return True
+
+
+def never(_event: ObjectEvent[Any]) -> bool:
+    """The answer of a predicate to a change that does not matter, whatever the object."""
+    return False
 
 
 class Predicate:
@@ -71,6 +77,10 @@ class Predicate:
     def __call__(self, event: ObjectEvent[Any]) -> bool:
         """Whether the change matters."""
         return self._tests[event.change](event)
+
+    def refuses(self, change: Change) -> bool:
+        """Whether no change of this sort matters: then nobody need ask, object by object."""
+        return self._tests[change] is never
 
     def __and__(self, other: "Predicate") -> "Predicate":
         return _combined(f"({self.name} & {other.name})", lambda event: self(event) and other(event))

@@ -17,7 +17,7 @@ from quarterdeck.client.representation import AnyKind, MetadataKind
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.informer import Informer
 from quarterdeck.runtime.cache.registration import retry_wait
-from quarterdeck.runtime.cache.store import Delta
+from quarterdeck.runtime.cache.store import Change, Delta
 from quarterdeck.runtime.controller.change import ObjectEvent, generic_event
 from quarterdeck.runtime.controller.handler import KeyMapper, MapContext, for_object
 from quarterdeck.runtime.controller.predicate import Predicate
@@ -118,6 +118,11 @@ class _Enqueuer:
         self._resync: Final = resync_priority
         self._delay: Final = delay
         self._map_context: Final = MapContext(context.cache, context.cluster)
+
+    @property
+    def wants_initial(self) -> bool:
+        """Whether objects that are there from the beginning may matter."""
+        return not any(predicate.refuses(Change.ADDED) for predicate in self._predicates)
 
     def handle(self, delta: Delta) -> Awaitable[None] | None:
         return self.take(ObjectEvent(delta, self._decode, cluster=self._context.cluster))
@@ -245,7 +250,7 @@ class InformerSource:
 async def _follow(
     informer: Informer, enqueuer: _Enqueuer, context: SourceContext, *, name: str, optional: bool
 ) -> None:
-    registration = informer.add_handler(enqueuer, name=name)
+    registration = informer.add_handler(enqueuer, name=name, initial=enqueuer.wants_initial)
     try:
         if not optional:
             await registration.wait_synced()

@@ -13,6 +13,7 @@ broadcaster stops, it writes what is queued and the counts of open series, as lo
 
 import asyncio
 import enum
+import itertools
 import math
 import random
 import socket
@@ -149,8 +150,9 @@ class EventBroadcaster:
                 else:
                     self._queue.append(write)
         wake, loop = self._wake, self._loop
-        if wake is None or loop is None:
+        if loop is None:
             return  # not started yet: the writer begins with what is queued
+        assert wake is not None
         if threading.get_ident() == self._thread:
             wake.set()
         else:
@@ -197,8 +199,10 @@ class EventBroadcaster:
     async def stop(self, grace: float | None = None) -> None:
         """Write what is queued within ``grace`` seconds (the broadcaster's own by default), then end."""
         task, wake, idle = self._task, self._wake, self._idle
-        if task is None or wake is None or idle is None:
+        if task is None:
             return
+        assert wake is not None
+        assert idle is not None
         self._is_stopping = True
         wake.set()
         try:
@@ -307,7 +311,7 @@ class EventBroadcaster:
     async def _try(self, write: _Write) -> None:
         """Write one event, again and again while the server cannot be reached."""
         event = write.event
-        for attempt in range(1, MAX_TRIES + 1):
+        for attempt in itertools.count(1):
             try:
                 await self._send(write)
                 return

@@ -13,7 +13,7 @@ DEFAULT_NAMESPACE: Final = "default"
 
 
 def reference_to(obj: Writable) -> ObjectReference:
-    """The reference by which an event names its object."""
+    """The reference by which an event, a status or a volume names an object."""
     metadata = obj.metadata
     return ObjectReference(
         kind=obj.kind,

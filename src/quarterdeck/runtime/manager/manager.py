@@ -447,10 +447,10 @@ class Manager:
         deadline = None if grace < 0 else self._clock.monotonic() + grace
         late: list[str] = []
         self._groups[Group.WARMUP].request_stop()
-        for group in (Group.OTHERS, Group.LEADER, Group.WARMUP):
+        for group in (Group.OTHERS, Group.LEADER, Group.WARMUP, Group.CACHES):
             late += await self._stop_group(group, deadline)
-        await self._fleet.stop_caches()
-        for group in (Group.CACHES, Group.WEBHOOKS, Group.SERVERS):
+        await self._fleet.stop_caches()  # they were the first, and others may borrow of them
+        for group in (Group.WEBHOOKS, Group.SERVERS):
             late += await self._stop_group(group, deadline)
         if election is not None:
             # Only now may somebody else lead: nothing of ours acts any more.

@@ -12,6 +12,7 @@ __all__ = ["follow_process"]
 
 _STAT: Final = Path("/proc/self/stat")
 _FDS: Final = Path("/proc/self/fd")
+_UPTIME: Final = Path("/proc/uptime")
 
 
 def follow_process(registry: Registry) -> Callable[[], None]:
@@ -43,5 +44,5 @@ def _start_time() -> float:
     if not _STAT.exists():
         return time.time()
     ticks = float(_STAT.read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-    up = float(Path("/proc/uptime").read_text().split()[0])
+    up = float(_UPTIME.read_text().split()[0])
     return time.time() - up + ticks

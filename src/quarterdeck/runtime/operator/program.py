@@ -83,6 +83,7 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     """``https://host:port`` at which the API server finds the webhooks (port 0: the one that was picked);
     empty means through the Service."""
     webhook_service: str = "quarterdeck-webhook"
+    webhook_service_port: int = 443
     certificate_secret: str = ""
     """Secret that keeps the certificate; ``<service>-tls`` unless given."""
     certificate_directory: str = ""
@@ -193,7 +194,7 @@ class Program:
     def _target(self) -> ServiceTarget | UrlTarget:
         options = self.options
         if not options.webhook_url:
-            return ServiceTarget(options.webhook_service, options.namespace)
+            return ServiceTarget(options.webhook_service, options.namespace, options.webhook_service_port)
         url = options.webhook_url
         return UrlTarget(f"{url.removesuffix(':0')}:{self.webhooks.port}" if url.endswith(":0") else url)
 

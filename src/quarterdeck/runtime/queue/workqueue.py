@@ -359,7 +359,7 @@ class WorkQueue(Generic[K]):
         entry.seq = self._number()
         waiting = self._waiting
         heappush(waiting, (due, entry.seq, entry))
-        if len(waiting) > 64 and len(waiting) > 4 * (len(self._items) - self._ready_count):
+        if len(waiting) > 4 * (len(self._items) - self._ready_count):
             # Delays cut short by an immediate add leave their slots behind until they are due.
             waiting[:] = [slot for slot in waiting if slot[2].seq == slot[1]]
             heapify(waiting)

@@ -13,7 +13,8 @@ from typing import Final, Protocol
 import msgspec
 
 from quarterdeck.api.codec import UNREADABLE
-from quarterdeck.client import Call, Client, Proceed, ProceedStream, Response, Stream
+from quarterdeck.client import Call, Client, Response
+from quarterdeck.client.wrapper import writing_through
 from quarterdeck.errors import QuarterdeckError
 
 __all__ = ["NotLeading", "Permission", "WriteLog", "WriteObserver", "WrittenHead", "recording_client"]
@@ -63,10 +64,7 @@ def recording_client(
 ) -> Client:
     """A client like ``client`` that reports its writes and refuses them when ``may_write()`` says so."""
 
-    async def read(call: Call, proceed: Proceed) -> Response:
-        return await client.send(call)
-
-    async def write(call: Call, proceed: Proceed) -> Response:
+    async def write(call: Call) -> Response:
         if may_write is not None and not may_write():
             raise NotLeading(
                 f"not sending {call.verb} {call.gvr.resource} {call.object_name}: not the leader"
@@ -75,25 +73,7 @@ def recording_client(
         observer.written(call, response)
         return response
 
-    async def stream(call: Call, proceed: ProceedStream) -> Stream:
-        return await client.open(call)
-
-    return Client(
-        client.rest,
-        scheme=client.scheme,
-        mapper=client.mapper,
-        interceptors={
-            "get": read,
-            "list": read,
-            "create": write,
-            "update": write,
-            "patch": write,
-            "apply": write,
-            "delete": write,
-            "deletecollection": write,
-        },
-        stream_interceptor=stream,
-    )
+    return writing_through(client, write)
 
 
 class Permission(msgspec.Struct, frozen=True, order=True):

@@ -47,12 +47,9 @@ async def create_or_update(ctx: Context[Any], obj: R, change: Callable[[Draft[R]
     ``obj`` names it and is what is filled in when it does not exist. ``change`` gets a draft and may do
     anything but rename it. Raises ``Conflict`` if somebody else was faster.
     """
-    present = await _read(ctx, obj)
-    if present is None:
-        created = await _create(ctx, _changed(obj, change))
-        if created is not None:
-            return Upsert(created, UpsertResult.CREATED)
-        present = await ctx.get(type(obj), obj.metadata.name, obj.metadata.namespace, live=True)
+    present, is_new = await _present(ctx, obj, change)
+    if is_new:
+        return Upsert(present, UpsertResult.CREATED)
     wanted = _changed(present, change)
     if wanted is present or covers(present, wanted):
         return Upsert(present, UpsertResult.UNCHANGED)
@@ -61,12 +58,9 @@ async def create_or_update(ctx: Context[Any], obj: R, change: Callable[[Draft[R]
 
 async def create_or_patch(ctx: Context[Any], obj: R, change: Callable[[Draft[R]], None]) -> Upsert:
     """Make an object like ``change`` wants it, by POST or by merge patches of object and status."""
-    present = await _read(ctx, obj)
-    if present is None:
-        created = await _create(ctx, _changed(obj, change))
-        if created is not None:
-            return Upsert(created, UpsertResult.CREATED)
-        present = await ctx.get(type(obj), obj.metadata.name, obj.metadata.namespace, live=True)
+    present, is_new = await _present(ctx, obj, change)
+    if is_new:
+        return Upsert(present, UpsertResult.CREATED)
     wanted = _changed(present, change)
     if wanted is present:
         return Upsert(present, UpsertResult.UNCHANGED)
@@ -84,19 +78,17 @@ async def create_or_patch(ctx: Context[Any], obj: R, change: Callable[[Draft[R]]
     return Upsert(written, UpsertResult.UPDATED if difference else UpsertResult.UNCHANGED)
 
 
-async def _read(ctx: Context[Any], obj: R) -> R | None:
+async def _present(ctx: Context[Any], obj: R, change: Callable[[Draft[R]], None]) -> tuple[R, bool]:
+    """The object as it is, and whether it was created just now."""
+    name, namespace = obj.metadata.name, obj.metadata.namespace
     try:
-        return await ctx.get(type(obj), obj.metadata.name, obj.metadata.namespace)
+        return await ctx.get(type(obj), name, namespace), False
     except NotFound:
-        return None
-
-
-async def _create(ctx: Context[Any], obj: R) -> R | None:
-    """Create; ``None`` if it is there after all, which the cache did not know."""
+        wanted = _changed(obj, change)
     try:
-        return await ctx.create(obj)
-    except AlreadyExists:
-        return None
+        return await ctx.create(wanted), True
+    except AlreadyExists:  # the cache did not know
+        return await ctx.get(type(obj), name, namespace, live=True), False
 
 
 def _changed(obj: R, change: Callable[[Draft[R]], None]) -> R:

@@ -99,9 +99,9 @@ async def test_a_server_that_serves_is_well(given: bytes) -> None:
         (NOT_SERVING, 'service unhealthy (responded with "NOT_SERVING")'),
         (UNKNOWN, 'service unhealthy (responded with "UNKNOWN")'),
         (TRAILERS_ALONE, "does not know the service ''"),
-        (REFUSED, "error: health rpc failed: the server ended the stream"),
-        (STREAM_RESET, "error: health rpc failed: the server ended the stream"),
-        (b"", "error: health rpc failed"),
+        (REFUSED, "error: health rpc probe failed: the server ended the stream"),
+        (STREAM_RESET, "error: health rpc probe failed: the server ended the stream"),
+        (b"", "error: health rpc probe failed"),
     ],
 )
 async def test_a_server_that_is_not_well_is_told_in_words(given: bytes, words: str) -> None:
@@ -122,7 +122,9 @@ async def test_the_service_asked_for_is_named(name: str) -> None:
 async def test_nobody_there_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
-    with pytest.raises(HandlerFailure, match="connection refused"):
+    with pytest.raises(
+        HandlerFailure, match=r"^timeout: failed to connect service .* within 30s: connection refused$"
+    ):
         await check_health(Dialer(), "127.0.0.1", port, "", 30.0)
 
 
@@ -130,6 +132,6 @@ async def test_a_server_that_says_nothing_is_given_up() -> None:
     # The kernel takes the connection, and nobody answers.
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
-        pytest.raises(HandlerFailure, match=r"within 0\.05s"),
+        pytest.raises(HandlerFailure, match=r"^timeout: health rpc did not complete within 0\.05s$"),
     ):
         await check_health(Dialer(), "127.0.0.1", silent.getsockname()[1], "", 0.05)

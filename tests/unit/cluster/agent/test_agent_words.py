@@ -14,6 +14,7 @@ from quarterdeck.api import Quantity, decode
 from quarterdeck.api.k8s import EndpointSlice, Probe, Service
 from quarterdeck.api.k8s.pod import EnvVar
 from quarterdeck.cluster.agent.container import log
+from quarterdeck.cluster.agent.container.container import stop_signal
 from quarterdeck.cluster.agent.container.image import ImageRule, find_image
 from quarterdeck.cluster.agent.container.log import LogOptions, read_log, select_lines
 from quarterdeck.cluster.agent.environment.variable import (
@@ -28,7 +29,8 @@ from quarterdeck.cluster.agent.environment.variable import (
 from quarterdeck.cluster.agent.machine.usage import Process, Sample, machine_sample, rates, total_below
 from quarterdeck.cluster.agent.network.hosts import hostname, hosts_file, namespace_names, resolver_file
 from quarterdeck.cluster.agent.network.proxy import Backends, backends, loopback_address
-from quarterdeck.cluster.agent.probe.probe import ProbeCounter
+from quarterdeck.cluster.agent.probe.handler import HandlerFailure
+from quarterdeck.cluster.agent.probe.probe import ProbeCounter, watch_probe
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.cluster.agent.shim.output import LogWriter
 from quarterdeck.cluster.agent.stream.spdy import DICTIONARY
@@ -209,6 +211,33 @@ def test_probes_need_so_many_in_a_row() -> None:
     told = [counter.count(each) for each in (False, False, True, False, False, False, True, True)]
     assert told == [False, False, False, False, False, True, False, True]
     assert counter.is_good
+
+
+async def test_a_probe_that_ends_its_container_asks_no_more() -> None:
+    told: list[bool] = []
+
+    async def ask(timeout: float) -> None:
+        raise HandlerFailure("no")
+
+    probe = Probe(period_seconds=1, failure_threshold=1)
+    await watch_probe(
+        probe,
+        ask,
+        is_good=True,
+        started_ago=0.0,
+        on_failure=lambda _: None,
+        on_state=told.append,
+        ends_when_bad=True,
+    )
+    assert told == [False]
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("SIGQUIT", 3), ("quit", 3), ("10", 10), ("SIGRTMIN+3", 37), ("", 15), ("SIGNONE", 15), ("999", 15)],
+)
+def test_the_signal_that_ends_a_program_has_a_name_or_a_number(name: str, number: int) -> None:
+    assert stop_signal(name) == number
 
 
 def test_frames_come_out_as_they_went_in() -> None:

@@ -166,3 +166,8 @@ async def test_the_operator_makes_them_before_it_lets_pods_go() -> None:
             if each.target.resource == "pods" and each.target.verb == "patch"
         ]
         assert first < min(opened)
+        for name in ("w-0-a", "w-0-g-1-b"):
+            lost = await grove.client.get(POD_GROUP, name, NS)
+            await grove.client.delete(lost)
+            await grove.settle()
+            assert (await grove.client.get(POD_GROUP, name, NS)).metadata.uid != lost.metadata.uid

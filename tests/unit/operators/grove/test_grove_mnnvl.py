@@ -145,6 +145,27 @@ async def test_domains_come_grow_shrink_and_go_with_their_set() -> None:
         assert not (await grove.client.list(PodCliqueSet, namespace=NS)).items
 
 
+async def test_a_domain_is_held_while_it_is_used_and_comes_back_if_it_is_lost() -> None:
+    async with (
+        TestCluster(crds=[*light_definitions(), DEFINITION], controllers=True) as cluster,
+        running(ON, cluster=cluster) as grove,
+    ):
+        made = pcs(clique("a", pod_spec=gpus()), annotations=named("g"))
+        metadata = ObjectMeta(name="w", namespace=NS, annotations=named("g"))
+        await grove.client.create(made.evolve(metadata=metadata))
+        await grove.settle()
+        lost = await grove.client.get(COMPUTE_DOMAIN, "w-0-g", NS)
+        await grove.client.delete(lost)
+        await grove.settle()
+        held = await grove.client.get(COMPUTE_DOMAIN, "w-0-g", NS)
+        assert held.metadata.uid == lost.metadata.uid
+        await grove.client.patch(held, MergePatch({"metadata": {"finalizers": None}}))
+        await grove.settle()
+        found = await grove.client.get(COMPUTE_DOMAIN, "w-0-g", NS)
+        assert found.metadata.uid != lost.metadata.uid
+        assert not found.metadata.is_deleting
+
+
 async def test_domains_of_others_are_left_alone() -> None:
     async with (
         TestCluster(crds=[*light_definitions(), DEFINITION], controllers=True) as cluster,
@@ -165,7 +186,7 @@ async def test_domains_of_others_are_left_alone() -> None:
 
 
 async def test_without_the_definition_the_operator_does_not_start() -> None:
-    with pytest.raises(StartError, match="MNNVL is enabled but ComputeDomain CRD") as error:
+    with pytest.raises(StartError, match=r"MNNVL preflight check failed: .* ComputeDomain CRD") as error:
         async with running(ON):
             pass
     assert exit_code_of(error.value) == 7

@@ -523,6 +523,9 @@ async def test_the_topology_of_a_scheduler_is_made_or_only_compared() -> None:
         made = await client.get(Topology, "topo")
         assert [level.node_label for level in made.spec.levels] == ["r", "h"]
         assert await drift(grove) == ("False", "InSync")
+        await client.delete(made)
+        await grove.settle()
+        assert (await client.get(Topology, "topo")).metadata.uid != made.metadata.uid
         await client.delete(ClusterTopologyBinding, "topo")
         await eventually(lambda: is_gone(client), timeout=30)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -12,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.api.k8s import Secret
+from quarterdeck.api.k8s import Secret, ValidatingWebhookConfiguration
 from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import Client, InProcessTransport
+from quarterdeck.operators.grove.command import add_command
 from quarterdeck.operators.grove.program import GroveProgram, RunOptions
+from quarterdeck.runtime.operator.install import create_namespace
 
 CONFIG = """\
 server:
@@ -44,7 +47,7 @@ async def get(port: int, path: str) -> tuple[int, bytes]:
     return int(head.split()[1]), body
 
 
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+async def until(holds: Callable[[], Awaitable[object]]) -> None:
     async with asyncio.timeout(20):
         while True:
             try:
@@ -101,4 +104,39 @@ async def test_status_certificate_and_a_switch_that_is_taken_back(tmp_path: Path
     finally:
         os.kill(os.getpid(), signal.SIGTERM)
         assert await running == 0
+        await server.stop()
+
+
+@pytest.mark.real_time  # the certificate of the kubeconfig is made for today
+async def test_behind_the_images_of_upstreams_chart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its init container runs at every start, and its Service has the port of the webhooks."""
+    config, kubeconfig = tmp_path / "config.yaml", tmp_path / "kubeconfig"
+    webhooks, *others = free_ports(3)
+    config.write_text(CONFIG.format(webhooks, *others))
+    server = ApiServer()
+    await server.start()
+    server.write_kubeconfig(kubeconfig)
+    client = Client.over(InProcessTransport(server.local()))
+    parser = argparse.ArgumentParser()
+    add_command(parser.add_subparsers())
+    arguments = parser.parse_args(["grove", "install-crds", "--kubeconfig", str(kubeconfig)])
+    program = GroveProgram(RunOptions(config=config, kubeconfig=str(kubeconfig)))
+
+    async def registered_ports() -> set[object]:
+        found = (await client.list(ValidatingWebhookConfiguration)).items
+        return {hook.client_config.service.port for each in found for hook in each.webhooks}
+
+    try:
+        for _ in range(2):
+            assert await asyncio.to_thread(arguments.run, arguments) == 0
+            assert "/podgangs.scheduler.grove.io applied" in capsys.readouterr().out
+        await create_namespace(client, "grove-system")
+        running = asyncio.ensure_future(program.run(program.load()))
+        await until(registered_ports)
+        assert await registered_ports() == {webhooks}
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await running == 0
+    finally:
         await server.stop()

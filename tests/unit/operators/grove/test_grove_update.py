@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.api import UNSET
+from quarterdeck.api import UNSET, Condition, Time
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic import cliqueupdate, groupupdate, setupdate
+from quarterdeck.operators.grove.logic.breach import breached_since, was_ever_healthy, was_ever_scheduled
 from quarterdeck.operators.grove.logic.groupstate import group_replicas
 from quarterdeck.operators.grove.logic.status import clique_status, group_status, set_status, topology_verdict
 from quarterdeck.operators.grove.logic.templatehash import clique_hashes
@@ -307,6 +308,28 @@ def test_a_group_that_has_recovered_is_not_being_terminated_any_more() -> None:
             (names.MIN_AVAILABLE_BREACHED, "True"),
             (names.GANG_TERMINATION, "True"),
         }
+
+
+def test_a_minimum_that_is_lost_right_after_the_start_is_lost_all_the_same() -> None:
+    """Conditions take their first form within five seconds; a gang may be placed and broken in less."""
+    before = Time.of_timestamp(NOW.timestamp() - 2)
+    had_nodes = condition(names.PODCLIQUE_SCHEDULED, "True", before)
+    fields: dict[str, Any] = {"replicas": 2, "least": 2, "created": before, "observed_generation": 1}
+
+    def broken(*conditions: Condition) -> PodClique:
+        made = member("w-0-sg", 0, "c", conditions=conditions, **fields)
+        status = clique_status(made, [pod("a")], expected_hash="h", generation_hash="g1", now=NOW)
+        return made.evolve(status=status)
+
+    lost, never_started = broken(had_nodes), broken()
+    assert was_ever_scheduled(lost)
+    assert not was_ever_scheduled(never_started)
+    assert breached_since(lost.status.conditions) == NOW  # from when on the delay counts
+    for only_member, was_healthy in ((lost, True), (never_started, False)):
+        group = pcsg(created=before)
+        group = group.evolve(status=group_status(group, [only_member], generation_hash="g1", now=NOW))
+        assert breached_since(group.status.conditions)
+        assert was_ever_healthy(group) == was_healthy
 
 
 def test_a_set_reports_its_replicas() -> None:

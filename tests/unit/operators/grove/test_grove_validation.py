@@ -475,6 +475,10 @@ RULE_TABLE: dict[str, tuple[Callable[[], PodCliqueSet], list[str]]] = {
             )
         ],
     ),
+    "MNNVL group of a long name": (
+        lambda: pcs(clique("a"), annotations={names.MNNVL_GROUP: "x" * 64}),
+        ["is not a valid DNS-1123 label: must be no more than 63 characters"],
+    ),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from quarterdeck.runtime.webhook.admission import Admission, Denied
 from quarterdeck.runtime.webhook.review import read_review
 from quarterdeck.testing import TestCluster, run_until_idle
 
-from .grovekit import NS, clique, group, pcs, pod
+from .grovekit import NS, clique, group, pcs, pod, pod_spec
 
 ENVIRON = {names.INIT_IMAGE_ENV: "initc", names.ACCOUNT_ENV: "grove-operator"}
 
@@ -89,7 +90,13 @@ async def test_a_set_is_completed_checked_and_guarded_on_its_way_in(caplog: pyte
         renamed = MergePatch({"spec": {"template": {"cliques": document}}})
         with pytest.raises(Forbidden, match=r"spec.template.cliques.spec.roleName.*field is immutable"):
             await client.patch(made, renamed)
+        with pytest.raises(Forbidden, match=r'spec: .*: schedulerName "x" is not enabled in Operator'):
+            await client.create(fresh(clique("a", pod_spec=pod_spec(scheduler_name="x")), name="x"))
         await run_until_idle(manager)
+        unchanged = (await client.get(PodCliqueSet, "w", NS)).to_dict()
+        path = f"/apis/grove.io/v1alpha1/namespaces/{NS}/podcliquesets/w"
+        answer = await client.raw("PUT", path, body=json.dumps(unchanged).encode())
+        assert "restartPolicy will be ignored" in str(answer.headers)
         found = await client.get(PodCliqueScalingGroup, "w-0-g", NS)
         for how, replicas in ((client, 1), (client.subresource("scale"), 0)):
             await how.patch(found, MergePatch({"spec": {"replicas": replicas}}))
@@ -141,8 +148,8 @@ async def test_a_set_that_is_older_than_its_rules_can_still_be_changed() -> None
         assert changed.spec.replicas == 2
 
 
-def topology(*levels: tuple[str, str], bound: str = "") -> ClusterTopologyBinding:
-    bindings = (SchedulerTopologyBinding(scheduler_name=bound, topology_reference="x"),) if bound else ()
+def topology(*levels: tuple[str, str], bound: Sequence[str] = ()) -> ClusterTopologyBinding:
+    bindings = tuple(SchedulerTopologyBinding(scheduler_name=each, topology_reference="x") for each in bound)
     spec = ClusterTopologySpec(
         levels=tuple(TopologyLevel(domain=domain, key=key) for domain, key in levels),
         scheduler_topology_bindings=bindings,
@@ -156,15 +163,23 @@ def topology(*levels: tuple[str, str], bound: str = "") -> ClusterTopologyBindin
         (topology(("rack", "a"), ("rack", "b")), 'spec.levels[1].domain: Duplicate value: "rack"'),
         (topology(("rack", "a"), ("host", "a")), 'spec.levels[1].key: Duplicate value: "a"'),
         (
-            topology(("rack", "a"), bound="kai-scheduler"),
+            topology(("rack", "a"), bound=["kai-scheduler"]),
             (
                 'spec.schedulerTopologyReferences[0].schedulerName: Invalid value: "kai-scheduler": '
                 "scheduler backend is not enabled in Grove"
             ),
         ),
         (
-            topology(("rack", "a"), bound="default-scheduler"),
+            topology(("rack", "a"), bound=["default-scheduler"]),
             "scheduler backend does not implement topology-aware scheduling",
+        ),
+        (
+            topology(("rack", "a"), bound=["x", "x"]),
+            (
+                'spec.schedulerTopologyReferences[1].schedulerName: Duplicate value: "x", '
+                'spec.schedulerTopologyReferences[1].schedulerName: Invalid value: "x": '
+                "scheduler backend is not enabled in Grove"
+            ),
         ),
     ],
 )

@@ -135,6 +135,8 @@ def test_buddy_keeps_big_blocks_whole() -> None:
 
 def test_events_of_refusals() -> None:
     assert words.pool_missing("p").event("p") is None
+    assert words.pool_leaving("p").event("p") is None
+    assert str(words.pool_leaving("p")) == "Pool p is being deleted"
     assert words.exhausted("p", 24).event("p") == (
         "SubnetPoolExhausted",
         "Pool p is exhausted for requested size",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quarterdeck.api import ObjectMeta, from_dict
+from quarterdeck.api import ObjectMeta, Time, from_dict
 from quarterdeck.errors import ConfigError
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.network import parse
@@ -44,6 +44,14 @@ POOLS = range_pools(
 
 def test_pools_are_those_with_the_label_and_a_range() -> None:
     assert [each.name for each in POOLS] == ["rest", "six", "west-a", "west-b"]
+
+
+def test_a_pool_on_its_way_out_gives_no_ranges() -> None:
+    leaving = pool("leaving", "10.4.0.0/16")
+    metadata = leaving.metadata.evolve(deletion_timestamp=Time.of_timestamp(0))
+    assert range_pools([leaving.evolve(metadata=metadata), pool("kept", "10.5.0.0/16")]) == range_pools(
+        [pool("kept", "10.5.0.0/16")]
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import msgspec
 
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam.logic.facts import Child, PoolFacts
-from quarterdeck.operators.ipam.logic.network import parse
+from quarterdeck.operators.ipam.logic.network import Network, parse
 from quarterdeck.operators.ipam.logic.poolstate import PoolState, Reservation
 
 from .ipamstrategy import member
@@ -160,3 +160,42 @@ def test_a_book_is_empty_when_nothing_is_left_in_it() -> None:
     assert made.reservation_of_cluster("d") is None
     made.cancel("ns/claim")
     assert made.is_empty
+
+
+def test_the_elder_of_two_that_overlap_has_none() -> None:
+    made = state()
+    old, young = member("a", ONE, created="2030-01-01"), member("b", BOTH, created="2030-01-02")
+    for each in (old, young):
+        made.add_member(each)
+    assert made.elder(young) is old
+    assert made.elder(old) is None
+    twin = msgspec.structs.replace(old, uid="z")
+    made.add_member(twin)
+    assert made.elder(old) is None, "of the same age and name, neither is older"
+
+
+def test_a_child_pool_without_a_range_guards_nothing_and_goes_like_any_other() -> None:
+    made = state()
+    made.put_child(Child("x", "x", None, "2030-01-01"))
+    made.put_child(Child("y", "y", TWO, "2030-01-01"))
+    assert made.drop_child("x") is not None
+    assert made.conflict(TWO) == TWO
+    assert made.drop_child("never there") is None
+
+
+def test_a_state_is_sound_if_each_of_its_views_is() -> None:
+    def made(*blocks: Network, children: tuple[Network, ...] = ()) -> PoolState:
+        found = state()
+        for number, block in enumerate(blocks):
+            found.add_member(member(f"m{number}", block))
+        for number, block in enumerate(children):
+            found.put_child(Child(f"c{number}", f"c{number}", block, "2030-01-01"))
+        return found
+
+    assert made(ONE).is_sound(made(ONE))
+    assert not made(ONE).is_sound(made(TWO))
+    assert made(ONE, children=(TWO,)).is_sound(made(ONE, children=(TWO,)))
+    assert not made(ONE, children=(TWO,)).is_sound(made(ONE))
+    outside = parse("10.9.0.0/28")
+    assert not made(ONE, outside).is_sound(made(ONE))
+    assert not made(ONE).is_sound(PoolState(Key("default", "p")))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quarterdeck.api import Key
+from quarterdeck.operators.ipam.logic import poolstate, pooltable
 from quarterdeck.operators.ipam.logic.audit import differences, rebuilding
 from quarterdeck.operators.ipam.logic.facts import Member, PoolFacts
 from quarterdeck.operators.ipam.logic.network import Network, parse
@@ -328,3 +330,82 @@ def test_a_subnet_has_the_phase_that_its_pool_gives_it() -> None:
     table.put_subnet(outside.uid, outside)
     assert table.phase(inside) == "Allocated"
     assert table.phase(outside) == "Failed"
+    unreadable = msgspec.structs.replace(facts(version=2), cidr="nonsense", network=None)
+    table.put_pool(POOL, unreadable)
+    assert table.phase(outside) == "Allocated", "outside of what, nobody can say"
+
+
+def test_a_pool_is_empty_when_nothing_holds_any_of_it() -> None:
+    log = Log()
+    table = PoolTable(log)
+    table.put_pool(POOL, facts())
+    table.put_pool(Key("default", "q"), facts("10.0.0.0/28", name="q", parent="p"))
+    one = member("a", parse("10.0.0.16/28"))
+    table.put_subnet("a", one)
+    log.emptied.clear()
+    table.drop_subnet("a")
+    assert log.emptied == [], "its child holds a part"
+    table.put_subnet("b", member("b", parse("10.0.0.32/28")))
+    table.drop_pool(Key("default", "q"))
+    assert POOL not in log.emptied
+    table.drop_subnet("b")
+    assert log.emptied[-1] == POOL
+
+
+def test_a_subnet_that_is_gone_stays_gone_until_so_many_others_have_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pooltable, "_REMEMBERED", 2)
+    table = PoolTable(Log())
+    for uid in ("a", "b"):
+        table.drop_subnet(uid)
+    table.put_subnet("a", member("a", parse("10.0.0.0/28")))
+    assert table.member("a") is None, "late news of what is gone"
+    table.drop_subnet("c")
+    table.put_subnet("a", member("a", parse("10.0.0.0/28")))
+    assert table.member("a") is not None
+    table.put_subnet("b", member("b", parse("10.0.0.16/28")))
+    assert table.member("b") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "allows"),
+    [
+        ({}, False),
+        ({"version": 9, "generation": 9}, False),
+        ({"strategy": "Buddy"}, False),
+        ({"uid": "other"}, True),
+        ({"network": parse("10.0.0.0/25")}, True),
+        ({"min_size": 1}, True),
+        ({"max_size": 1}, True),
+        ({"default_size": 1}, True),
+    ],
+    ids=repr,
+)
+def test_a_pool_allows_more_when_what_claims_are_measured_by_changed(
+    changes: dict[str, object], allows: bool
+) -> None:
+    assert pooltable._allows_more(msgspec.structs.replace(facts(), **changes), facts()) is allows
+
+
+def test_a_state_that_changes_while_it_is_rebuilt_is_rebuilt_as_it_became(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(poolstate, "STEP", 1)
+    state = PoolState(POOL)
+    state.facts = facts()
+    for uid, block in (("kept", "10.0.0.0/28"), ("goes", "10.0.0.16/28"), ("moves", "10.0.0.32/28")):
+        state.add_member(member(uid, parse(block)))
+    steps = rebuilding(state)
+    next(steps)
+    state.remove_member("goes")
+    state.remove_member("moves")
+    state.add_member(member("moves", parse("10.0.0.48/28")))
+    state.add_member(member("new", parse("10.0.0.16/29")))
+    fresh = None
+    while fresh is None:
+        try:
+            next(steps)
+        except StopIteration as end:
+            fresh = end.value
+    assert fresh.members == state.members

@@ -15,6 +15,7 @@ from quarterdeck.runtime.cache import (
     Cache,
     CacheOptions,
     Index,
+    IndexQuery,
     KindOptions,
     Settings,
     field,
@@ -64,6 +65,39 @@ async def test_metadata_informer_asks_for_metadata_only() -> None:
         partial = await cache.get(metadata_of(Widget), "a1", "ns")
         assert partial.metadata.labels == {"app": "a"}
     assert "as=PartialObjectMetadata;" in api.link.log[0].accept
+
+
+async def test_metadata_is_borrowed_of_a_cache_that_holds_the_whole_kind() -> None:
+    async with colored_widgets("a1") as api, running(api.link) as lender, running(api.link) as cache:
+        cache.borrow_from(lender)
+        lent = lender.informer(Widget)
+        assert cache.informer(metadata_of(Widget)) is lent
+        partial = await cache.get(metadata_of(Widget), "a1", "ns")
+        assert isinstance(partial, PartialObjectMetadata)
+        assert api.link.count("watch", WIDGETS) == 1
+        assert cache.informer(Widget) is not lent, "whole objects are the borrower's own affair"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        KindOptions(namespaces=["ns"]),
+        KindOptions(labels={"app": "a"}),
+        KindOptions(fields="metadata.name=a1"),
+        KindOptions(fields="metadata.namespace=ns"),
+        KindOptions(transform=keep_only(["metadata.name", "metadata.namespace"])),
+    ],
+    ids=lambda options: repr(options)[:60],
+)
+async def test_a_cache_with_less_than_the_whole_kind_lends_nothing(options: KindOptions) -> None:
+    restricted = CacheOptions(by_kind={Widget: options})
+    async with (
+        colored_widgets("a1") as api,
+        running(api.link, restricted) as lender,
+        running(api.link) as cache,
+    ):
+        cache.borrow_from(lender)
+        assert cache.informer(metadata_of(Widget)) is not lender.informer(Widget)
 
 
 async def test_reads_of_a_kind_are_served_once_somebody_asked_for_its_informer() -> None:
@@ -235,6 +269,25 @@ async def test_index_added_after_start_is_built_from_the_store_and_can_go_again(
         informer.remove_index("color")
         with pytest.raises(CacheError, match="index with name color does not exist"):
             cache.index(Widget, by_color)
+
+
+async def test_an_index_is_asked_in_one_namespace_or_in_all() -> None:
+    async with colored_widgets("a1") as api, running(api.link) as cache:
+        await api.put(Widget, "a2", "default", metadata={"labels": {"app": "a"}})
+        informer = cache.informer(Widget)
+        informer.declare_index(label("app"))
+        by_app = label("app")
+
+        async def found(query: IndexQuery, namespace: str = "") -> list[str]:
+            return sorted(w.metadata.name for w in await cache.list(Widget, namespace=namespace, index=query))
+
+        await until(lambda: len(list(informer.entries())) == 2)
+        assert await found(by_app("a")) == ["a1", "a2"]
+        assert await found(by_app("a", "ns")) == ["a1"]
+        assert await found(by_app("a"), "default") == ["a2"]
+        assert await found(by_app("a", "ns"), "default") == []
+        with pytest.raises(CacheError, match="already declared with another function"):
+            informer.declare_index(Index[Widget]("label:app", lambda w: []))
 
 
 async def test_failing_index_function_does_not_lose_the_object() -> None:

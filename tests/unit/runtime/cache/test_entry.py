@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from quarterdeck.errors import ConfigError, Gone, ProtocolError, SchemaError
 from quarterdeck.runtime.cache.entry import EntryFactory
 from quarterdeck.runtime.cache.fieldpath import FieldReader, parse_path
+from quarterdeck.runtime.cache.listing import _BATCH as BATCH
 from quarterdeck.runtime.cache.listing import ListSplitter
 from quarterdeck.runtime.cache.transform import keep_only, rewrite, strip_last_applied, strip_managed_fields
 from quarterdeck.runtime.cache.version import is_at_least, is_newer
@@ -149,6 +150,25 @@ def test_paths_are_parsed(path: str, steps: tuple[str, ...]) -> None:
     assert parse_path(path) == steps
 
 
+def test_index_paths_are_read_in_the_order_in_which_they_were_added() -> None:
+    factory = EntryFactory(paths=["spec.a"])
+    assert (factory.add_path("spec.b"), factory.add_path("spec.a")) == (1, 0)
+    assert factory.paths == ("spec.a", "spec.b")
+
+
+def test_an_object_of_no_known_kind_is_kept_as_it_came() -> None:
+    raw = encode({"metadata": {"name": "a"}})
+    assert EntryFactory().make(raw).raw == raw
+    assert decode(EntryFactory(kind="Pod", api_version="v1").make(raw).raw)["kind"] == "Pod"
+    named = encode({"kind": "Pod", "metadata": {"name": "a"}})
+    assert EntryFactory(kind="Pod", api_version="v1").make(named).raw == named
+
+
+def test_an_object_without_the_annotation_of_kubectl_is_kept_as_it_came() -> None:
+    raw = encode({"metadata": {"name": "a", "annotations": {"b": "c"}}})
+    assert EntryFactory(transforms=[strip_last_applied]).make(raw).raw is raw
+
+
 def test_bad_path_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"a\[0\]"):
         parse_path("a[0]")
@@ -228,6 +248,19 @@ def test_pretty_printed_list_is_read_whole() -> None:
     assert len(list(splitter.finish())) == 800
 
 
+def test_items_come_as_they_arrive_and_not_only_at_the_end() -> None:
+    items = [{"metadata": {"name": f"n{i}", "note": "x" * 2000}} for i in range(800)]
+    raw = encode({"kind": "List", "metadata": {"resourceVersion": "7"}, "items": items})
+    splitter = ListSplitter()
+    pieces = [list(splitter.feed(raw[start : start + 1000])) for start in range(0, len(raw), 1000)]
+    sizes = [sum(len(bytes(each)) for each in piece) for piece in pieces if piece]
+    assert len(sizes) == len(raw) // BATCH, "each time enough has come together"
+    assert all(BATCH - 4000 < size < BATCH + 4000 for size in sizes)
+    found = [each for piece in pieces for each in piece]
+    assert [decode(each) for each in [*found, *splitter.finish()]] == items
+    assert splitter.resource_version == "7"
+
+
 def test_answer_that_is_no_list_is_a_protocol_error() -> None:
     splitter = ListSplitter()
     splitter.feed(b"<html>")
@@ -290,6 +323,19 @@ def test_a_packed_entry_reads_as_it_came(specs: list[dict[str, str]]) -> None:
     for spec in specs:
         raw = encode({**DOC, "spec": spec})
         assert packed.make(raw).raw == plain.make(raw).raw == raw
+
+
+@given(name=st.text(min_size=1, max_size=6), uid=st.text(max_size=6), version=st.text(max_size=4))
+def test_what_an_entry_knows_of_its_object_is_put_back_wherever_it_stood(
+    name: str, uid: str, version: str
+) -> None:
+    packed = EntryFactory(is_packed=True)
+    for spec in ({}, {"owner": uid, name: [version, name, uid + name]}):
+        metadata = {"name": name, "uid": uid, "resourceVersion": version}
+        raw = encode({"kind": "Thing", "metadata": metadata, "spec": spec})
+        entry = packed.make(raw)
+        assert entry.raw == raw
+        assert entry.resource_version == version
 
 
 def test_packing_keeps_little_of_what_objects_have_in_common() -> None:

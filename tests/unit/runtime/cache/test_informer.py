@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from quarterdeck.api import GroupVersionKind, ObjectMeta
-from quarterdeck.errors import NotFound, NotSynced
+from quarterdeck.errors import CacheError, NotFound, NotSynced
 from quarterdeck.runtime.cache import (
     Cache,
     CacheOptions,
@@ -21,6 +21,17 @@ from quarterdeck.testing import FaultPlan, LoseEvents, TestCluster
 from tests.unit.runtime.cachekit import Recorder, running, until
 from tests.unit.runtime.runtimewidget import Widget
 from tests.unit.runtime.widgetcluster import MISSING, WIDGET, colored_widgets
+
+
+async def test_a_handler_may_do_without_what_is_there_from_the_beginning() -> None:
+    async with colored_widgets("a1", "a2") as api, running(api.link) as cache:
+        informer = cache.informer(Widget)
+        early, late = Recorder(), Recorder()
+        await informer.add_handler(early, initial=False).wait_synced()
+        await informer.add_handler(late, initial=False).wait_synced()
+        await api.client.create(Widget(metadata=ObjectMeta(name="a3", namespace="ns")))
+        await until(lambda: early.deltas and late.deltas)
+        assert [delta.entry.name for delta in (*early.deltas, *late.deltas)] == ["a3", "a3"]
 
 
 async def test_handler_is_synced_only_when_it_has_handled_the_initial_list() -> None:
@@ -186,6 +197,92 @@ async def test_statistics_tell_objects_bytes_and_age() -> None:
         await cache.get(Widget, "a1", "ns")
         decoding = cache.statistics().informers[0].decoding[0]
         assert (decoding.hits, decoding.misses, decoding.remembered) == (1, 1, 1)
+
+
+async def test_a_cache_tells_whether_it_runs_and_holds_everything() -> None:
+    async with colored_widgets("a1") as api:
+        async with running(api.link) as cache:
+            assert cache.is_running
+            informer = cache.informer(Widget)
+            assert not cache.has_synced
+            await informer.wait_synced()
+            assert cache.has_synced
+        assert not cache.is_running
+        with pytest.raises(CacheError, match="started more than once"):
+            await cache.run()
+
+
+async def test_trouble_with_discovery_counts_from_its_beginning() -> None:
+    async with TestCluster() as cluster, running(cluster.link()) as cache:
+        informer = cache.informer(WIDGET)
+        await until(lambda: informer.health.state is HealthState.KIND_MISSING)
+        first = informer.health.since
+        await asyncio.sleep(60)
+        assert informer.health.since == first
+
+
+async def test_handlers_are_named_after_their_class_unless_they_have_a_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Clumsy:
+        def handle(self, delta: Delta) -> None:
+            raise RuntimeError("oops")
+
+    async with colored_widgets("a1") as api, running(api.link) as cache:
+        informer = cache.informer(Widget)
+        for name in ("", "given"):
+            informer.add_handler(Clumsy(), name=name)
+        await informer.wait_synced()
+        await asyncio.sleep(0.1)
+    fields = [getattr(record, "fields", {}) for record in caplog.records]
+    assert {each["handler"] for each in fields if "handler" in each} == {"Clumsy", "given"}
+
+
+async def test_what_waits_for_a_handler_is_counted_object_by_object() -> None:
+    release = asyncio.Event()
+
+    class Slow:
+        async def handle(self, delta: Delta) -> None:
+            await release.wait()
+
+    async with colored_widgets("a1") as api, running(api.link) as cache:
+        registration = cache.informer(Widget).add_handler(Slow())
+        await until(lambda: registration.statistics().is_handling)
+        for name in ("b1", "b2", "b3"):
+            await api.put(Widget, name)
+        await asyncio.sleep(1)
+        assert registration.statistics().queued == 4, "the first of them is still in its hands"
+        release.set()
+        await until(lambda: registration.statistics().handled == 4)
+        assert registration.statistics().queued == 0
+        assert not registration.statistics().is_handling
+        assert 0 <= cache.informer(Widget).processing.sum < 600
+
+
+@pytest.mark.parametrize(("options", "limit"), [(CacheOptions(), 70.0), (CacheOptions(silence=0), 0.0)])
+async def test_the_silence_that_is_borne_is_told(options: CacheOptions, limit: float) -> None:
+    async with colored_widgets("a1") as api, running(api.link, options) as cache:
+        informer = cache.informer(Widget)
+        assert informer.silence_limit == 0
+        await informer.wait_synced()
+        assert informer.silence_limit == limit
+        assert informer.statistics().differences == 0
+
+
+async def test_an_object_is_expected_where_its_labels_and_fields_belong() -> None:
+    chosen = CacheOptions(labels="app=a", fields="spec.color=red")
+    async with colored_widgets() as api, running(api.link, chosen) as cache:
+        informer = cache.informer(Widget)
+        await until(lambda: list(informer.shards))
+        (shard,) = informer.shards
+
+        def holding(app: str, body: bytes) -> object:
+            return informer.shard_holding("ns", {"app": app}, body)
+
+        assert holding("a", b'{"spec":{"color":"red"}}') is shard
+        assert holding("b", b'{"spec":{"color":"red"}}') is None
+        assert holding("a", b'{"spec":{"color":"blue"}}') is None
+        assert holding("a", b'{"spec":"odd"}') is None
 
 
 @pytest.mark.usefixtures("young_heap")

@@ -13,9 +13,17 @@ import pytest
 
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.client import Stream
-from quarterdeck.errors import NotFound
+from quarterdeck.errors import (
+    ApiError,
+    ErrorCause,
+    ErrorDetails,
+    Gone,
+    NotFound,
+    QuarterdeckError,
+    TransportError,
+)
 from quarterdeck.runtime.cache import Cache, CacheOptions, HealthState
-from quarterdeck.runtime.cache.reflector import LIST_PACE, LONG_LIST
+from quarterdeck.runtime.cache.reflector import LIST_PACE, LONG_LIST, _is_version_gone
 from quarterdeck.testing import DelayEvents, FaultPlan, LoseEvents, Refuse, RefuseConnection, Rule
 from tests.unit.runtime.cachekit import Recorder, running, until
 from tests.unit.runtime.runtimewidget import Widget
@@ -141,7 +149,7 @@ async def test_relist_asks_for_the_last_version_without_paging() -> None:
         api.link.fail_watches(410)
         await until(lambda: api.link.count("list", WIDGETS) == 2)
         assert version == api.version
-    assert queries(api, "list")[1] == {"resourceVersion": version}
+    assert queries(api, "list") == [{"limit": "500", "resourceVersion": "0"}, {"resourceVersion": version}]
 
 
 async def test_list_at_a_version_the_server_does_not_have_is_repeated_at_any_version() -> None:
@@ -364,6 +372,72 @@ async def test_missing_permission_is_named_within_ten_seconds_and_heals() -> Non
         assert informer.health.is_blocked
         await informer.wait_synced()
         assert informer.health.is_good
+
+
+async def test_trouble_counts_from_its_beginning_and_not_from_its_last_try() -> None:
+    denied = FaultPlan(0, Refuse(403, verbs=WATCH))
+    async with widget_cluster("a", plan=denied) as api, running(api.link) as cache:
+        informer = cache.informer(Widget)
+        await until(lambda: informer.health.state is HealthState.FORBIDDEN)
+        first = informer.health.since
+        await asyncio.sleep(100)
+        assert informer.health.state is HealthState.FORBIDDEN
+        assert informer.health.since == first <= asyncio.get_running_loop().time() - 99
+        api.link.plan = FaultPlan()
+        await informer.wait_synced()
+        assert informer.health.since > first + 99
+        assert informer.health.verb == informer.health.resource == informer.health.message == ""
+
+
+async def test_a_stream_that_is_too_old_at_its_start_is_asked_for_at_any_version() -> None:
+    async with widget_cluster("a") as api, running(api.link) as cache:
+        await start(cache)
+        gone = Refuse(410, verbs=WATCH, parameter="sendInitialEvents", times=1)
+        api.link.plan.add(gone)
+        await until(lambda: api.link.open_watches(WIDGETS))
+        version = cache.informer(Widget).statistics().version
+        api.link.fail_watches(410)
+        await until(lambda: api.link.plan.struck[gone.label] == 1)
+        await until(lambda: api.link.open_watches(WIDGETS))
+        assert cache.informer(Widget).statistics().shards[0].lists == 2
+    streamed = [each for each in queries(api, "watch") if each.get("sendInitialEvents")]
+    assert [each.get("resourceVersion", "") for each in streamed] == ["", version, ""]
+    assert api.link.count("list", WIDGETS) == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "is_gone"),
+    [
+        (Gone("too old"), True),
+        (ApiError("Timeout: Too large resource version: 9, current: 7", code=504), True),
+        (
+            ApiError("no", details=ErrorDetails(causes=(ErrorCause(reason="ResourceVersionTooLarge"),))),
+            True,
+        ),
+        (ApiError("no", details=ErrorDetails(causes=(ErrorCause(reason="Other"),))), False),
+        (TransportError("Too large resource version"), False),
+    ],
+    ids=repr,
+)
+def test_a_version_is_unavailable_if_it_is_too_old_or_too_new(error: QuarterdeckError, is_gone: bool) -> None:
+    assert _is_version_gone(error) is is_gone
+
+
+async def test_a_page_that_is_gone_is_replaced_by_the_whole_list() -> None:
+    def uncached(query: str) -> str:  # a server without a watch cache heeds the limit at version 0, too
+        return query.replace("&resourceVersion=0", "")
+
+    gone = FaultPlan(0, Refuse(410, verbs=frozenset({"list"}), parameter="continue", times=1))
+    many = [f"w{i:04d}" for i in range(501)]
+    async with (
+        widget_cluster(*many, plan=gone) as api,
+        running(AlteredStreams(api.link, question=uncached), PLAIN) as cache,
+    ):
+        await start(cache)
+        assert names(cache) == many
+    first, second, third = queries(api, "list")
+    assert first["limit"] == second["limit"] == "500"
+    assert third.keys() == {"resourceVersion"} or third == {}
 
 
 async def test_unauthorized_is_retried_and_shown() -> None:

@@ -263,11 +263,12 @@ async def test_plain_function_runs_in_a_thread_and_can_use_the_context(api: Widg
     assert threads[0].startswith("quarterdeck")
 
 
-@pytest.mark.parametrize(("timeout", "told"), [(None, []), (100.0, []), (0.001, ["timeout"])])
+@pytest.mark.parametrize(("timeout", "told"), [(None, []), (2.0, []), (0.001, ["timeout"])])
 async def test_a_plain_function_is_counted_when_it_took_too_long_and_waited_for(
     api: WidgetCluster, timeout: float | None, told: list[str]
 ) -> None:
     await api.fill("a")
+    await asyncio.sleep(50)
     spy = Spy()
 
     async def pass_time() -> None:

@@ -27,7 +27,7 @@ from quarterdeck.runtime.election.thread import ThreadedElector, ThreadedSharded
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.reconcile.recording import NotLeading, recording_client
-from quarterdeck.testing import Link
+from quarterdeck.testing import Link, Refuse
 from tests.unit.runtime.servicekit import client_of, embedded, link_to
 
 pytestmark = pytest.mark.virtual_time
@@ -274,6 +274,33 @@ async def test_losing_and_winning_is_told() -> None:
         assert now() - before == pytest.approx(10, abs=0.1)
         assert told == [("gangs", "first became leader"), ("gangs", "first stopped leading")]
         assert not await elector.release(), "what was lost is not released while the server cannot be reached"
+
+
+async def test_a_leader_that_cannot_renew_tries_every_two_seconds_until_its_deadline() -> None:
+    async with embedded() as server:
+        link = link_to(server)
+        elector = candidate(link, "first")
+        await elector.acquire()
+        link.plan.add(Refuse(500, verbs=frozenset({"update", "get"})))
+        link.log.clear()
+        started = now()
+        await elector.renew()
+        assert now() - started == pytest.approx(10, abs=0.1)
+        tries = sorted({round(each.at - started, 1) for each in link.log})
+        assert tries[:5] == [0, 2, 4, 6, 8]
+
+
+async def test_a_lease_that_cannot_be_given_back_is_left_to_expire() -> None:
+    async with embedded() as server:
+        link = link_to(server)
+        elector = candidate(link, "first")
+        await elector.acquire()
+        link.plan.add(Refuse(500, verbs=frozenset({"get"}), times=1))
+        assert not await elector.release()
+        assert (await lease_of(server)).spec.holder_identity == "first"
+        link.plan.add(Refuse(409, verbs=frozenset({"update"}), times=2))
+        assert await elector.release(), "conflicts are tried again"
+        assert not await elector.release(), "it is nobody's by now"
 
 
 async def test_a_candidate_that_never_tried_releases_nothing() -> None:

@@ -23,6 +23,7 @@ from quarterdeck.runtime.election import (
     ThreadedElector,
     ThreadedShardedElector,
     election_client,
+    shard_of,
 )
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from tests.harness.wire import load_kubeconfig
@@ -229,7 +230,7 @@ async def test_a_callback_that_fails_ends_the_sharded_election(tmp_path: Path) -
 async def test_a_lost_lease_ends_the_run_after_telling(tmp_path: Path) -> None:
     async with ApiServer(ServerOptions()) as server:
         config = config_of(server, tmp_path)
-        mine = settings("first")
+        mine = settings("first", lease_duration=6.0, renew_deadline=4.0)
         run = Run(ThreadedElector(mine, election_client(config, mine)))
         await until(lambda: run.elector.is_leader)
         async with Client.connect(config) as client:
@@ -254,6 +255,20 @@ async def test_a_main_loop_that_stays_blocked_loses_the_lease(tmp_path: Path) ->
         block_until(lambda: not run.elector.may_write())
         await asyncio.wait([run.task])
         assert run.calls == ["started", "stopped"]
+
+
+def test_who_has_not_begun_to_campaign_leads_nothing_and_is_well() -> None:
+    one = ThreadedElector(settings("first"), lambda: pytest.fail("nobody connects"))
+    assert not one.is_leader
+    assert not one.may_write()
+    one.check()
+    many = ThreadedShardedElector(settings("first", shards=8), lambda: pytest.fail("nobody connects"))
+    assert many.held == ()
+    assert not many.owns("team/job")
+    assert not many.may_write("team/job")
+    many.check()
+    assert many.shard("team/job") == shard_of("team/job", 8)
+    assert len({many.shard(f"team/{index}") for index in range(200)}) == 8
 
 
 async def test_a_candidate_can_be_stopped_while_it_waits(tmp_path: Path) -> None:

@@ -19,11 +19,14 @@ from quarterdeck.runtime.health import (
     HealthChecks,
     HealthServer,
     MetricsServer,
+    access,
     parse_address,
 )
 from quarterdeck.runtime.health.access import AccessReviewer as Reviewer
+from quarterdeck.runtime.health.server import is_loopback
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
+from quarterdeck.testing import FaultPlan, Refuse
 from quarterdeck.wire.http import Request, text
 from tests.unit.runtime.servicekit import Web, client_of, embedded, link_to
 
@@ -249,3 +252,60 @@ async def test_reviews_are_remembered_for_as_long_as_upstream_does(tmp_path: Pat
         link.cut()
         assert await get("unknown") == 500
         assert await get("scraper-token") == 200, "what is remembered still holds"
+
+
+@pytest.mark.parametrize(
+    ("address", "is_local"),
+    [
+        ("0", True),
+        ("127.0.0.1:8080", True),
+        ("[::1]:8080", True),
+        ("localhost:8080", True),
+        (":8080", False),
+        ("0.0.0.0:8080", False),
+        ("example.com:8080", False),
+    ],
+)
+def test_an_address_is_local_if_only_this_machine_reaches_it(address: str, is_local: bool) -> None:
+    assert is_loopback(address) is is_local
+
+
+def test_of_paths_that_end_with_a_slash_the_longest_serves_what_is_below() -> None:
+    server = MetricsServer(RuntimeMetrics().registry)
+    for path in ("/debug/", "/debug/deep/", "/plain"):
+        server.add(path, lambda request: text(200, ""))
+    find, routes = server._find, server._routes
+    assert find("/debug/x") is routes["/debug/"]
+    assert find("/debug/deep/x") is routes["/debug/deep/"]
+    assert find("/plain") is routes["/plain"]
+    assert find("/plain/x") is None
+    assert find("/elsewhere") is None
+
+
+def test_a_health_server_finds_a_check_by_the_first_step_of_its_path() -> None:
+    server = HealthServer("127.0.0.1:0")
+    assert server._find("/readyz") is server._find("/readyz/cache") is server._find("/readyz/a/b")
+    assert server._find("/readyz") is not None
+    assert server._find("/cache/readyz") is None
+
+
+@pytest.mark.virtual_time
+async def test_who_cannot_be_authorized_now_is_told_so_and_not_refused(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.csv"
+    tokens.write_text('scraper-token,scraper,1,""\n')
+    broken = FaultPlan(0, Refuse(500, resources=frozenset({"subjectaccessreviews.authorization.k8s.io"})))
+    async with embedded(token_file=tokens) as api:
+        reviewer = Reviewer(link_to(api, broken).client, clock=LoopClock())
+        headers = {"authorization": "Bearer scraper-token"}
+        refusal = await reviewer.refuse(Request("GET", "/metrics", "", headers))
+        assert refusal is not None
+        assert (refusal.status, refusal.body) == (500, b"Authorization for user scraper failed\n")
+
+
+def test_of_many_answers_the_oldest_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "MAX_REMEMBERED", 2)
+    answers: access._Remembered[int] = access._Remembered()
+    for place, name in enumerate(("a", "b", "a", "c")):
+        answers.keep((name,), place, until=10.0)
+    assert [answers.find((name,), now=9.0) for name in ("a", "b", "c")] == [(2,), None, (3,)]
+    assert answers.find(("a",), now=10.0) is None

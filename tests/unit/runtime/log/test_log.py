@@ -26,6 +26,7 @@ from quarterdeck.runtime.log import (
     RepeatFilter,
     bound_fields,
     configure,
+    current_fields,
     get_logger,
     redact,
 )
@@ -291,3 +292,37 @@ async def _session(tmp_path: Path) -> list[str]:
     authority_key = bytes(secret.data["ca.key"]).decode().splitlines()[1]
     user_key = config.tls.key_data.splitlines()[1]
     return ["very-secret-token", "another-secret-token", "wrong-secret-token", key, authority_key, user_key]
+
+
+def test_what_json_cannot_hold_is_written_as_text(output: Output) -> None:
+    logger_on(output).info("odd", large=2**70, nested={"by": {1: 2**70}})
+    [line] = output.records
+    assert (line["large"], line["nested"]) == (2**70, {"by": {"1": 2**70}})
+
+
+def test_fields_made_late_are_a_mapping_like_any_other() -> None:
+    with bound_fields(controller="gang"), LazyFields(lambda: {"reconcileID": "r-4"}):
+        fields = current_fields()
+        assert len(fields) == 2
+        assert dict(fields) == {"controller": "gang", "reconcileID": "r-4"}
+        assert fields["reconcileID"] == "r-4"
+
+
+def test_moments_are_written_with_milliseconds_in_utc(output: Output) -> None:
+    record = logging.LogRecord("x", logging.INFO, "", 0, "text", None, None)
+    record.created = 1_700_000_000.0625
+    assert JsonFormatter().format(record).startswith('{"level":"info","ts":"2023-11-14T22:13:20.062Z"')
+
+
+def test_many_different_errors_are_not_all_remembered() -> None:
+    guard = RepeatGuard(60)
+    assert guard.admit("first", 0) == 0
+    assert guard.admit("first", 59) is None
+    for index in range(1023):
+        assert guard.admit(f"error {index}", 59) == 0
+    assert guard.admit("first", 59) is None, "there was room for all of them"
+    assert guard.admit("one more", 59) == 0
+    assert guard.admit("first", 59) == 0, "it was forgotten"
+    assert guard.admit("first", 119) == 0
+    assert guard.admit("first", 120) is None
+    assert guard.admit("first", 179) == 1

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
+
+import pytest
+
+from quarterdeck.runtime.log.unconfigured import write_when_unconfigured
 
 PROGRAM = """
 import logging, sys
@@ -32,3 +37,18 @@ def test_whoever_configures_logging_gets_each_record_once() -> None:
         "INFO:quarterdeck.test:all is well",
         "WARNING:quarterdeck.test:cannot list",
     ]
+
+
+def test_the_last_resort_is_one_handler_without_colours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    name = "quarterdeck-test-unconfigured"
+    for _ in range(2):
+        write_when_unconfigured(name)
+    logger = logging.getLogger(name)
+    logger.propagate = False
+    logger.info("quiet")
+    logger.warning("loud")
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.split("\t")[1:] == ["WARNING", name, "loud"]

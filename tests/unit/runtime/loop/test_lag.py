@@ -40,3 +40,10 @@ def test_blocking_call_is_reported_with_the_stack_of_the_culprit(caplog: pytest.
     assert max(lags) > 0.3
     assert {record.message for record in caplog.records} == {"event loop is blocked"}
     assert monitor.lag == 0.0
+    assert statistics.culprit.count("File ") <= 6, "the end of the stack says who it is"
+
+
+def test_a_monitor_that_does_not_run_has_nothing_to_tell() -> None:
+    monitor = LoopLag()
+    statistics = monitor.statistics()
+    assert (statistics.stalls, statistics.worst, statistics.culprit, monitor.lag) == (0, 0.0, "", 0.0)

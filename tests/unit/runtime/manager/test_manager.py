@@ -216,6 +216,38 @@ async def test_first_failing_runnable_stops_the_manager_and_its_error_is_raised(
     assert sorted(log) == ["+also bad", "+bad", "+good", "-also bad", "-bad", "-good"]
 
 
+async def test_what_fails_while_the_manager_stops_is_not_what_stopped_it(api: WidgetCluster) -> None:
+    class FailsAtTheEnd:
+        async def run(self) -> None:
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                raise KeyError("late")
+
+    log: list[str] = []
+    manager = manager_on(api.link)
+    manager.add(FailsAtTheEnd())
+    manager.add(Traced("bad", log, error=ValueError("boom")))
+    with pytest.raises(ValueError, match="boom"):
+        await manager.serve()
+    assert not manager.is_leading
+
+
+async def test_a_manager_that_was_asked_to_stop_does_not_fail_for_what_fails_then(api: WidgetCluster) -> None:
+    class FailsAtTheEnd:
+        async def run(self) -> None:
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                raise KeyError("late")
+
+    manager = manager_on(api.link)
+    async with serving(manager):
+        manager.add(FailsAtTheEnd())
+        await until(lambda: manager.is_started)
+        await asyncio.sleep(1)
+
+
 async def test_runnable_that_returns_is_fine(api: WidgetCluster) -> None:
     done: list[int] = []
 

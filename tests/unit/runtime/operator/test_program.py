@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,15 @@ from quarterdeck.api.k8s import (
 from quarterdeck.api.k8s.pod import Container, PodSpec
 from quarterdeck.errors import ConfigError, NotFound
 from quarterdeck.runtime.cache import KindOptions
+from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator.operator import installed_operators
 from quarterdeck.runtime.operator.program import Program, ProgramOptions
 from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.webhook import Admission, Validator
-from quarterdeck.testing import TestCluster
+from quarterdeck.testing import TestCluster, eventually
 from tests.unit.runtime.runtimewidget import Widget
 
 NAMESPACE = "quarterdeck-system"
@@ -231,3 +235,64 @@ async def test_webhooks_at_an_address_go_with_the_process_behind_it(cluster: Tes
 async def test_an_embedded_cluster_keeps_its_webhooks(cluster: TestCluster) -> None:
     await (await registered(cluster, is_embedded=True, webhook_url="https://10.0.0.9:9443")).withdraw()
     assert await are_registered(cluster)
+
+
+@pytest.mark.real_time
+async def test_a_program_is_ready_when_its_webhooks_are_registered_and_withdraws_them_at_the_end(
+    cluster: TestCluster,
+) -> None:
+    made = program(cluster, installs=True, webhook_url="https://127.0.0.1:0")
+    running = asyncio.create_task(made.run())
+    await made.wait_ready()
+    assert made.not_ready == ""
+    assert made.manager.is_started
+    [configuration] = await cluster.client.list(ValidatingWebhookConfiguration)
+    url = configuration.webhooks[0].client_config.url
+    assert str(url).startswith(f"https://127.0.0.1:{made.webhooks.port}/")
+    assert made.webhooks.port != 0
+    made.manager.request_stop()
+    assert await running == 0
+    assert not await are_registered(cluster)
+
+
+async def test_a_program_that_cannot_prepare_the_cluster_ends_with_code_1(cluster: TestCluster) -> None:
+    assert await program(cluster, installs=True).run() == 1
+
+
+class Anchored(Tug):
+    """An operator whose controller needs a kind that is not served."""
+
+    def setup(self, manager: Manager, environment: OperatorEnvironment) -> OperatorWebhooks:
+        manager.add(Builder(Widget).build(_nothing))
+        return OperatorWebhooks()
+
+
+async def _nothing(ctx: Context[Any]) -> None:
+    return None
+
+
+async def test_a_program_names_the_kind_that_it_still_waits_for(cluster: TestCluster) -> None:
+    made = program(cluster, Anchored())
+    serving = asyncio.create_task(made.serve())
+    await eventually(lambda: made.manager.is_started)
+    assert "Widget.example.com" in made.not_ready
+    await cluster.install(Widget)
+    await made.wait_ready()
+    assert made.not_ready == ""
+    made.manager.request_stop()
+    await serving
+
+
+@pytest.mark.parametrize(
+    ("address", "asks"), [("0", False), ("127.0.0.1:8080", False), ("0.0.0.0:8080", True)], ids=str
+)
+async def test_who_serves_metrics_to_others_may_ask_who_they_are(
+    cluster: TestCluster, address: str, asks: bool
+) -> None:
+    assert ("tokenreviews" in {row[0] for row in rows(program(cluster, metrics_address=address))}) is asks
+
+
+def test_operators_of_other_distributions_are_found_by_name() -> None:
+    found = installed_operators()
+    assert list(found) == sorted(found)
+    assert found["grove"].name == "grove"

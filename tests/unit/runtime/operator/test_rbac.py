@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.api import ObjectMeta
+from quarterdeck.api import GroupVersionKind, ObjectMeta
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.api.k8s.rbac import ClusterRoleBinding, RoleBinding, RoleRef, Subject
@@ -30,6 +30,9 @@ async def cleanup(ctx: Context[Any]) -> None:
     return None
 
 
+GADGET = GroupVersionKind("example.com", "v1", "Gadget")
+
+
 def rows(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:
     return [(",".join(r.groups), ",".join(r.resources), ",".join(r.verbs)) for r in rules]
 
@@ -51,6 +54,11 @@ def test_rules_follow_from_declarations() -> None:
         ("example.com", "widgets/finalizers", "update"),
         ("example.com", "widgets/status", "patch,update"),
     ]
+
+
+def test_a_kind_without_a_class_brings_no_rules_of_its_own() -> None:
+    builder = Builder(Widget).owns(GADGET).watches(GADGET)
+    assert not any("gadgets" in rule.resources for rule in builder.build(Script()).rules)
 
 
 def test_controller_that_owns_nothing_and_finalizes_nothing_needs_little() -> None:

@@ -352,7 +352,44 @@ async def test_delays_cut_short_do_not_pile_up() -> None:
         queue.add("a", after=1000)
         queue.add("a")
         queue.done(await queue.get())
-    assert len(queue._waiting) < 100
+        assert len(queue._waiting) <= 5
+
+
+async def test_delays_that_still_run_are_kept_when_others_are_swept_out() -> None:
+    queue = exact_queue()
+    for name in ("x", "y"):
+        queue.add(name, after=50)
+    for _ in range(100):
+        queue.add("a", after=1000)
+        queue.add("a")
+        queue.done(await queue.get())
+    await asyncio.sleep(60)
+    assert await drain(queue) == ["x", "y"]
+
+
+async def test_a_raised_priority_is_worth_its_age_and_not_more() -> None:
+    queue = exact_queue()
+    queue.add("old", priority=-10)
+    await asyncio.sleep(5)
+    queue.add("first", priority=3)
+    queue.add("raised", priority=-10)
+    queue.add("second", priority=3)
+    queue.add("raised", priority=3)
+    assert await drain(queue) == ["first", "second", "raised", "old"]
+
+
+async def test_keys_in_hand_are_told_with_priority_and_the_time_they_waited() -> None:
+    queue = exact_queue()
+    queue.add("a", priority=7)
+    await asyncio.sleep(4)
+    assert (queue.priority_of("a"), queue.waited("a"), queue.processing) == (0, 0, ())
+    assert await queue.get() == "a"
+    assert (queue.priority_of("a"), queue.waited("a"), queue.processing) == (7, 4, ("a",))
+    queue.done("a")
+    assert (queue.priority_of("a"), queue.waited("a"), queue.processing) == (0, 0, ())
+    assert not queue.is_closed
+    queue.shut_down()
+    assert queue.is_closed
 
 
 async def test_metrics_see_ready_taken_finished_and_retried() -> None:

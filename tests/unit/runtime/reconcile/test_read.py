@@ -10,14 +10,16 @@ import pytest
 from quarterdeck.api import Key
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Pod
+from quarterdeck.client import Response
 from quarterdeck.errors import NotCached, NotFound
 from quarterdeck.runtime.cache import CacheOptions, owner_uid
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.recording import head_of
 from quarterdeck.testing import EventLog
 from tests.unit.runtime.controlkit import Script, manager_on, serving, until
 from tests.unit.runtime.runtimewidget import Widget
-from tests.unit.runtime.widgetcluster import WidgetCluster
+from tests.unit.runtime.widgetcluster import WIDGET, WidgetCluster
 
 
 async def test_live_lists_ask_the_server_and_know_no_index(api: WidgetCluster) -> None:
@@ -90,3 +92,24 @@ async def test_events_carry_annotations(api: WidgetCluster) -> None:
     async with serving(manager_on(api.link, recorder=log), Builder(Widget).build(script)):
         await until(lambda: log.reasons == ["Seen"])
     assert log.events[0].annotations == {"by": "test"}
+
+
+async def test_a_dynamic_kind_is_listed_from_the_cache_like_any_other(api: WidgetCluster) -> None:
+    await api.fill("a", "b")
+    seen: list[Any] = []
+
+    async def read(ctx: Context[Widget]) -> None:
+        seen.append([each.metadata.name for each in await ctx.list(WIDGET, namespace="ns")])
+
+    async with serving(manager_on(api.link), Builder(Widget).build(Script(read))):
+        await until(lambda: seen)
+    assert sorted(seen[0]) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "name"),
+    [(b'{"kind":"Pod","metadata":{"name":"a"}}', "Pod", "a"), (b"no object", "", "")],
+)
+def test_the_head_of_an_answer_is_empty_where_there_is_no_object(body: bytes, kind: str, name: str) -> None:
+    head = head_of(Response(200, body=body))
+    assert (head.kind, head.metadata.name) == (kind, name)

@@ -121,3 +121,13 @@ def test_a_condition_that_is_removed_is_gone() -> None:
     assert edit.conditions.remove("Ready") is True
     assert edit.conditions.remove("Ready") is False
     assert edit.patch() == {"status": {"conditions": None}}
+
+
+class Optional(Resource, group="example.com", version="v1", status=True):
+    status: PlainStatus | None = None
+
+
+def test_a_status_that_may_be_null_is_edited_as_its_class() -> None:
+    edit = StatusEdit(Optional(metadata=ObjectMeta(name="o")), now=lambda: NOW)
+    edit.draft.color = "red"
+    assert edit.patch() == {"status": {"color": "red"}}

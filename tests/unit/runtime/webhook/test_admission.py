@@ -267,6 +267,9 @@ async def test_a_handler_sees_the_whole_request_and_logs_with_its_keys() -> None
             dry_run=admission.is_dry_run,
             options=admission.options,
             subresource=admission.subresource,
+            name=admission.name,
+            namespace=admission.namespace,
+            username=admission.username,
             document=admission.document(),
             old=admission.old_document(),
             fields=dict(current_fields()),
@@ -290,6 +293,7 @@ async def test_a_handler_sees_the_whole_request_and_logs_with_its_keys() -> None
     assert (seen["user"].username, seen["user"].groups) == ("ann", ("dev",))
     assert dict(seen["user"].extra) == {"scopes": ("a", "b")}
     assert (seen["dry_run"], seen["subresource"]) == (True, "scale")
+    assert (seen["name"], seen["namespace"], seen["username"]) == ("train", "default", "ann")
     assert seen["options"] == {"fieldManager": "kubectl"}
     assert seen["document"]["kind"] == "Gang"
     assert seen["old"]["spec"] == {"queue": "o"}
@@ -297,3 +301,39 @@ async def test_a_handler_sees_the_whole_request_and_logs_with_its_keys() -> None
     assert (seen["fields"]["webhookGroup"], seen["fields"]["webhookKind"]) == ("example.io", "Gang")
     assert (seen["fields"]["user"], seen["fields"]["requestID"]) == ("ann", "u-1")
     assert seen["fields"]["resource"] == {"group": "example.io", "version": "v1", "resource": "gangs"}
+
+
+@pytest.mark.parametrize("kind", [Gang, DYNAMIC], ids=["class", "dictionary"])
+@pytest.mark.parametrize("waits", [False, True], ids=["plain", "waiting"])
+async def test_an_update_is_shown_before_and_after_once_all_checks_passed(kind: Any, waits: bool) -> None:
+    seen: list[Any] = []
+
+    async def later() -> None:
+        seen.append("waited")
+
+    def check(admission: Admission, obj: Any) -> Any:
+        return later() if waits else None
+
+    def update(admission: Admission, old: Any, new: Any) -> Any:
+        queues = [each["spec"]["queue"] if isinstance(each, dict) else each.spec.queue for each in (old, new)]
+        seen.append(queues)
+        return later() if waits else None
+
+    body = review(document(queue="new"), old=document(queue="old"), operation="UPDATE")
+    answer = await ask(Validator(kind, check, update=update), body)
+    assert answer["response"]["allowed"] is True
+    assert seen == (["waited", ["old", "new"], "waited"] if waits else [["old", "new"]])
+
+
+async def test_a_check_of_an_update_that_need_not_wait_is_asked_after_one_that_must() -> None:
+    seen: list[str] = []
+
+    async def check(admission: Admission, gang: Gang) -> None:
+        seen.append("check")
+
+    def update(admission: Admission, old: Gang, new: Gang) -> None:
+        seen.append("update")
+
+    body = review(document(), old=document(), operation="UPDATE")
+    assert (await ask(Validator(Gang, check, update=update), body))["response"]["allowed"] is True
+    assert seen == ["check", "update"]

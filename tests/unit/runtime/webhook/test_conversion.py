@@ -381,6 +381,11 @@ async def test_kind_and_version_of_a_plain_dictionary_are_checked(head: dict[str
     assert f"the converter returned {named} instead of example.io/v1 Pool" in message
 
 
+class OneWayPool(Resource, group="example.io", version="v2", kind="Pool", plural="pools", storage=False):
+    def to_hub(self) -> Pool:
+        return Pool(metadata=self.metadata)
+
+
 def test_versions_must_belong_together() -> None:
     with pytest.raises(ConfigError, match=r"Gang.example.io cannot be converted to Pool.example.io"):
         Conversion(Pool, Spoke(Gang, lambda x: x, lambda x: x))
@@ -388,10 +393,70 @@ def test_versions_must_belong_together() -> None:
         Conversion(Pool, Spoke(Pool, lambda x: x, lambda x: x))
     with pytest.raises(ConfigError, match="is a spoke without conversion"):
         Conversion(Pool, OldPool)
+    with pytest.raises(ConfigError, match="is a spoke without conversion"):
+        Conversion(Pool, OneWayPool)
     endpoint = ConversionEndpoint()
     endpoint.add(conversion())
     with pytest.raises(ConfigError, match=r"multiple hubs defined for group-kind 'Pool.example.io'"):
         endpoint.add(conversion())
+
+
+async def test_each_step_of_a_way_may_wait_and_is_taken_once() -> None:
+    taken: list[str] = []
+
+    async def to_hub(old: OldPool) -> Pool:
+        taken.append("up")
+        return old_to_hub(old)
+
+    async def from_hub(hub: Pool) -> BetaPool:
+        taken.append("down")
+        return BetaPool.from_hub(hub)
+
+    waiting = Conversion(Pool, Spoke(BetaPool, BetaPool.to_hub, from_hub), Spoke(OldPool, to_hub, hub_to_old))
+    [converted] = await objects(review(BETA, pool(OLD, network="x")), waiting)
+    assert converted["spec"]["net"] == "x"
+    assert taken == ["up", "down"]
+
+
+def test_what_is_no_json_is_nobody_elses_to_convert() -> None:
+    plan = conversion().plan(OLD, V1)
+    with pytest.raises(Unconvertible, match="failed to unmarshal v1alpha1"):
+        plan.run(msgspec.Raw(b"{no json"))
+    assert plan.run(msgspec.Raw(b'{"apiVersion":"other/v1","kind":"Pool","spec":7}')) is None
+
+
+async def test_a_request_that_is_too_large_is_a_failure_inside_a_review() -> None:
+    request = Request("POST", "/convert", is_too_large=True)
+    answer = json.loads((await ConversionEndpoint().handle(request)).body)
+    assert answer["apiVersion"] == "apiextensions.k8s.io/v1"
+    assert answer["response"]["result"]["message"] == "failed to read request body"
+
+
+async def test_metadata_is_compared_between_a_class_and_a_dictionary() -> None:
+    wanted = GroupVersionKind("example.io", "v1alpha1", "Pool")
+
+    def down(hub: Pool) -> dict[str, Any]:
+        return {**hub.to_dict(), "apiVersion": OLD}
+
+    def spoil(hub: Pool) -> dict[str, Any]:
+        made = down(hub)
+        return {**made, "metadata": {**made["metadata"], "uid": "other"}}
+
+    def up(old: dict[str, Any]) -> Pool:
+        return Pool(metadata=ObjectMeta(name=old["metadata"]["name"]))
+
+    body = review(OLD, pool(cidr="x"))
+    [converted] = await objects(body, Conversion(Pool, Spoke(wanted, up, down)))
+    assert converted["metadata"]["uid"] == "uid-a"
+    assert "changed metadata.uid" in await failure(body, Conversion(Pool, Spoke(wanted, up, spoil)))
+
+
+@pytest.mark.parametrize(("size", "is_carried"), [(200 * 1024, True), (200 * 1024 + 1, False)])
+def test_a_stash_holds_two_hundred_kibibytes(size: int, is_carried: bool) -> None:
+    metadata = ObjectMeta(name="a")
+    data = {"x": "y" * (size - len('{"x":""}'))}
+    assert (stash(metadata, data) is not metadata) is is_carried
+    assert unstash(metadata.evolve(annotations={"quarterdeck.io/conversion-data": "[1]"})) == (metadata, {})
 
 
 def test_round_trips_lose_nothing() -> None:
@@ -415,7 +480,10 @@ def test_objects_can_be_made_by_hand() -> None:
         return kind(metadata=ObjectMeta(name="x"))
 
     assert_roundtrip(conversion(), examples=2, make=make)
-    assert set(made) == {"v1", "v1beta1", "v1alpha1"}
+    assert sorted(made) == 4 * ["v1"] + 4 * ["v1alpha1"] + 4 * ["v1beta1"], "twice from each to each other"
+    made.clear()
+    assert_roundtrip(conversion(), examples=1, make=make, lossless=False)
+    assert sorted(made) == ["v1alpha1", "v1beta1"], "from each spoke to the hub and back"
 
 
 def test_a_stash_is_gone_after_it_was_taken_and_garbage_in_it_is_ignored() -> None:

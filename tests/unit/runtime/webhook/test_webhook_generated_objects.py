@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from enum import Enum
 from typing import Annotated, Literal
 
 from quarterdeck.api import UNSET, Map, Maybe, Model, Quantity, Resource, Seq, Time, decode, omitempty
@@ -18,6 +19,11 @@ class Tree(Resource, group="example.com", version="v1"):
     branches: Seq[Branch] = omitempty(())
 
 
+class Wood(Enum):
+    OAK = "oak"
+    ELM = "elm"
+
+
 class Chest(Resource, group="example.com", version="v1", scope="Cluster"):
     color: Literal["red", "green"] = "red"
     size: Annotated[Maybe[int], "unit"] = UNSET
@@ -25,6 +31,9 @@ class Chest(Resource, group="example.com", version="v1", scope="Cluster"):
     since: Maybe[Time] = UNSET
     notes: Map[str, str] = omitempty({})
     locked: Maybe[bool] = UNSET
+    wood: Maybe[Wood] = UNSET
+    drawers: Seq[str] = omitempty(())
+    label: Maybe[bytes] = UNSET
 
 
 def depth(branches: Seq[Branch]) -> int:
@@ -48,9 +57,23 @@ def test_the_same_seed_makes_the_same_object() -> None:
 
 def test_every_field_is_there_in_some_objects_and_absent_in_others() -> None:
     written = [each.to_dict() for each in many(Chest)]
-    for name in ("size", "weight", "since", "notes", "locked"):
+    for name in ("size", "weight", "since", "notes", "locked", "wood", "drawers", "label"):
         assert 0 < sum(name in each for each in written) < len(written), name
     assert {each["color"] for each in written} == {"red", "green"}
+    assert {each.get("wood") for each in written} == {"oak", "elm", None}
+    assert {each.get("locked") for each in written} == {True, False, None}
+
+
+def test_lists_and_maps_are_short_and_numbers_reach_their_limits() -> None:
+    made = [each for each in many(Chest) if isinstance(each, Chest)]
+    assert {len(each.drawers) for each in made} == {0, 1, 2, 3}
+    assert {len(each.notes) for each in made} == {0, 1, 2}
+    sizes = {each.size for each in made if each.size is not UNSET}
+    assert (min(sizes), max(sizes)) == (0, 2**31 - 1)
+    assert {each.metadata.generation for each in made} == set(range(1, 10))
+    assert all(len(each.metadata.uid) == 32 for each in made)
+    assert {len(each.metadata.labels) for each in made} == {0, 1}
+    assert {len(each.metadata.annotations) for each in made} == {0, 1}
 
 
 def test_an_object_is_what_its_bytes_say() -> None:

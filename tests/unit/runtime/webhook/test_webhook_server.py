@@ -35,6 +35,7 @@ from quarterdeck.runtime.webhook import (
     webhook_configurations,
     webhook_path,
 )
+from quarterdeck.runtime.webhook.server import _instrumented
 from quarterdeck.wire.http import Request, Response
 from tests.unit.runtime.servicekit import Authority, Gang, GangSpec, Web, client_of, embedded, install
 from tests.unit.runtime.webhook.admissionkit import JSON, accept, default_queue, document, review
@@ -168,6 +169,7 @@ async def test_requests_under_way_end_before_the_server_stops(tmp_path: Path) ->
         assert metrics.registry.value("controller_runtime_webhook_requests_in_flight", path) == 0
         assert metrics.registry.value("controller_runtime_webhook_requests_total", path, "200") == 1
         assert metrics.registry.value("controller_runtime_webhook_latency_seconds", path) == 1
+        assert 0 <= metrics.webhook_latency.labelled(path).sum < 600
 
 
 async def test_a_path_is_registered_once_and_must_be_callable(tmp_path: Path) -> None:
@@ -178,6 +180,64 @@ async def test_a_path_is_registered_once_and_must_be_callable(tmp_path: Path) ->
     with pytest.raises(ConfigError, match="invalid webhook path"):
         Validator(Gang, accept, path="no-slash")
     assert webhook_path("mutate", GroupVersionKind("", "v1", "Pod")) == "/mutate--v1-pod"
+
+
+async def test_a_folder_serves_what_is_below_it_and_exact_paths_come_first(tmp_path: Path) -> None:
+    server = WebhookServer(certificates=FileCertificates(tmp_path))
+    server.register_folder("/files", lambda request: Response(200, b"folder"))
+    server.register("/files/special", lambda request: Response(200, b"special"))
+    with pytest.raises(ConfigError, match="can't register duplicate path: /files"):
+        server.register_folder("/files", lambda request: Response(200, b""))
+
+    def answer(path: str) -> bytes | None:
+        route = server._find(path)
+        if route is None:
+            return None
+        response = route.handler(Request("GET", path))
+        assert isinstance(response, Response)
+        return response.body
+
+    assert answer("/files/any/thing") == b"folder"
+    assert answer("/files/special") == b"special"
+    assert answer("/files") is None
+    assert answer("/filesystem") is None
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_handler_that_fails_is_counted_as_500_and_is_no_longer_under_way(waits: bool) -> None:
+    def fail(request: Request) -> Response:
+        raise ValueError("bug")
+
+    async def fail_later(request: Request) -> Response:
+        raise ValueError("bug")
+
+    metrics = RuntimeMetrics()
+    handle = _instrumented(fail_later if waits else fail, metrics.webhook("/x"))
+    with pytest.raises(ValueError, match="bug"):
+        await handle(Request("POST", "/x"))  # type: ignore[misc]  # it raises before or after
+    value = metrics.registry.value
+    assert value("controller_runtime_webhook_requests_in_flight", "/x") == 0
+    assert value("controller_runtime_webhook_requests_total", "/x", "500") == 1
+    assert value("controller_runtime_webhook_requests_total", "/x", "200") == 0
+    assert 0 <= metrics.webhook_latency.labelled("/x").sum < 60
+
+
+def test_an_answer_that_need_not_wait_is_counted_and_timed() -> None:
+    metrics = RuntimeMetrics()
+    handle = _instrumented(lambda request: Response(404, b""), metrics.webhook("/x"))
+    assert isinstance(handle(Request("POST", "/x")), Response)
+    assert metrics.registry.value("controller_runtime_webhook_requests_in_flight", "/x") == 0
+    assert metrics.registry.value("controller_runtime_webhook_requests_total", "/x", "404") == 1
+    assert 0 <= metrics.webhook_latency.labelled("/x").sum < 600
+
+
+async def test_what_fails_outside_of_a_review_is_answered_with_500(tmp_path: Path) -> None:
+    def fail(request: Request) -> Response:
+        raise ValueError("bug")
+
+    async with serving(tmp_path, Validator(Gang, accept)) as (server, web, _):
+        server.register("/fails", fail)
+        assert await web.send("GET", "/fails") == (500, b"500 internal server error\n")
 
 
 async def test_a_server_without_certificate_does_not_start(tmp_path: Path) -> None:

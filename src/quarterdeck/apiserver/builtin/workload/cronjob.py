@@ -10,13 +10,13 @@ from typing import Final
 from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.kind import SpecStrategy, section
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
-from quarterdeck.apiserver.metadata import byte_length, invalid_json, label_errors
+from quarterdeck.apiserver.metadata import byte_length, invalid_json
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.wire.fielderror import FieldError, invalid, not_supported, required
 from quarterdeck.wire.gonumber import parse_uint
 
 from .jobspec import default_failure_policy, job_spec_warnings, validate_job_spec
-from .template import is_new_generation, shown_selector
+from .template import hostname_warnings, is_new_generation, shown_selector
 
 _MAX_INT: Final = 2**63 - 1
 _POLICIES: Final = ("Allow", "Forbid", "Replace")
@@ -73,12 +73,8 @@ class CronJobStrategy(SpecStrategy):
         return _validate_spec(obj.get("spec") or {}, old.get("spec") or {})
 
     def warnings(self, obj: Json, old: Json | None) -> Iterator[str]:
-        name = (obj.get("metadata") or {}).get("name") or ""
-        if old is None and (texts := label_errors(name)):
-            yield (
-                "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
-                f"behavior; a DNS label is recommended: [{' '.join(texts)}]"
-            )
+        if old is None:
+            yield from hostname_warnings(obj)
         if is_new_generation(obj, old):
             job = ((obj.get("spec") or {}).get("jobTemplate") or {}).get("spec") or {}
             yield from job_spec_warnings(job, "spec.jobTemplate.spec")

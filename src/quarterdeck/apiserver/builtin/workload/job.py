@@ -21,7 +21,13 @@ from quarterdeck.wire.fielderror import (
 from .jobchange import validate_completions, validate_template_change
 from .jobspec import default_job_spec, job_spec_warnings, validate_job_spec
 from .jobstatus import validate_status
-from .template import is_new_generation, selector_changed, shown_selector, validate_selected
+from .template import (
+    hostname_warnings,
+    is_new_generation,
+    selector_changed,
+    shown_selector,
+    validate_selected,
+)
 
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 JOB_NAME: Final = "batch.kubernetes.io/job-name"
@@ -75,12 +81,8 @@ class JobStrategy(SpecStrategy):
         return validate_status(obj, old)
 
     def warnings(self, obj: Json, old: Json | None) -> Iterator[str]:
-        name = (obj.get("metadata") or {}).get("name") or ""
-        if old is None and (texts := label_errors(name)):
-            yield (
-                "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
-                f"behavior; a DNS label is recommended: [{' '.join(texts)}]"
-            )
+        if old is None:
+            yield from hostname_warnings(obj)
         if is_new_generation(obj, old):
             yield from job_spec_warnings(obj.get("spec") or {}, "spec")
 

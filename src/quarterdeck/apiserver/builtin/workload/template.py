@@ -146,15 +146,20 @@ def is_new_generation(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> 
     return old is None or obj["metadata"].get("generation") != old["metadata"].get("generation")
 
 
-def workload_warnings(obj: Mapping[str, Any], old: Mapping[str, Any] | None, *, named: bool) -> Iterator[str]:
-    """Warnings about a template and, for kinds whose name ends up in host names, about the name."""
-    if not is_new_generation(obj, old):
-        return
-    name = (obj.get("metadata") or {}).get("name") or ""
-    if named and old is None and (texts := label_errors(name)):
+def hostname_warnings(obj: Mapping[str, Any]) -> Iterator[str]:
+    """For a new object whose name ends up in the host names of its pods."""
+    if texts := label_errors((obj.get("metadata") or {}).get("name") or ""):
         yield (
             "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
             f"behavior; a DNS label is recommended: [{' '.join(texts)}]"
         )
+
+
+def workload_warnings(obj: Mapping[str, Any], old: Mapping[str, Any] | None, *, named: bool) -> Iterator[str]:
+    """Warnings about a template and, for kinds whose name ends up in host names, about the name."""
+    if not is_new_generation(obj, old):
+        return
+    if named and old is None:
+        yield from hostname_warnings(obj)
     template = (obj.get("spec") or {}).get("template") or {}
     yield from template_warnings(template, "spec.template")

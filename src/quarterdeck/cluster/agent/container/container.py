@@ -15,10 +15,17 @@ from typing import Final
 
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.cluster.agent.shim.enter import make_request
-from quarterdeck.cluster.agent.shim.order import LAUNCH, Launch, read_state, start_of, write_record
+from quarterdeck.cluster.agent.shim.order import (
+    LAUNCH,
+    Launch,
+    read_launch,
+    read_state,
+    start_of,
+    write_record,
+)
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["Containers", "Entered", "RuntimeFailure", "usable_namespaces"]
+__all__ = ["Containers", "Entered", "RuntimeFailure", "stop_signal", "usable_namespaces"]
 
 _SHIM: Final = (sys.executable, "-I", "-m", "quarterdeck.cluster.agent.shim")
 _KILLED: Final = 137
@@ -65,6 +72,11 @@ class Containers:
                 raise RuntimeFailure(f"the container did not start within {_START_SECONDS:.0f} s") from error
         if process.returncode != 0:
             raise RuntimeFailure(problem.decode(errors="replace").strip().rsplit("\n", 1)[-1])
+
+    def ask_to_end(self, folder: Path, wanted: object) -> None:
+        """Send the signal that asks the program to end: the wanted one, the image's, or SIGTERM. Blocking."""
+        launch = read_launch(folder)
+        self.signal(folder, stop_signal(wanted or (launch.stop_signal if launch else "")))
 
     def signal(self, folder: Path, number: int) -> bool:
         """Send a signal to the container; whether it was there."""
@@ -137,3 +149,12 @@ class Entered:
 def _shim_environment() -> dict[str, str]:
     """Nothing of ours: the container has its own."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
+
+
+def stop_signal(name: object) -> int:
+    """A signal by its name or number; SIGTERM unless there is such a one. Images may leave out ``SIG``."""
+    text, _, more = str(name).upper().partition("+")  # SIGRTMIN+3
+    known = signal.Signals.__members__
+    found = int(text) if text.isdigit() else known.get(text) or known.get(f"SIG{text}") or 0
+    number = found + int(more) if more.isdigit() else found
+    return number if 0 < number < signal.NSIG else signal.SIGTERM

@@ -13,12 +13,19 @@ from quarterdeck.api import value_or
 from quarterdeck.api.k8s import Container, Pod, Probe
 from quarterdeck.api.k8s.pod import LifecycleHandler
 from quarterdeck.cluster.agent.container.container import Containers
+from quarterdeck.cluster.agent.environment.variable import expanded
 from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.pod.folder import PodFolder, RunRecord
 from quarterdeck.cluster.agent.pod.plan import Restart
 from quarterdeck.cluster.agent.pod.view import AnyContainer, ContainerView, Run, Trouble
 from quarterdeck.cluster.agent.probe.grpc import check_health
-from quarterdeck.cluster.agent.probe.handler import HandlerFailure, connect_tcp, get_http, run_command
+from quarterdeck.cluster.agent.probe.handler import (
+    HandlerFailure,
+    connect_tcp,
+    get_http,
+    response_text,
+    run_command,
+)
 from quarterdeck.cluster.agent.probe.probe import watch_probe
 from quarterdeck.cluster.agent.shim.order import Launch
 
@@ -28,6 +35,8 @@ _LEAST_GRACE: Final = 2.0
 _KILL_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.05
 _DEFAULT_GRACE: Final = 30
+_REDIRECTED: Final = 300
+"""The first HTTP status that leads elsewhere."""
 
 
 class Spawn(Protocol):
@@ -75,14 +84,17 @@ class ContainerHand:
         """Number of the newest run that has ended, and when that was by the steady clock."""
         self._told_backoff = -1
 
-    def look(self) -> ContainerView:
-        """What the folders say, and the probes. Blocking."""
+    def look(self, first: int = 0) -> ContainerView:
+        """What the folders say, and the probes; runs before the first count as previous ones. Blocking."""
         numbers = self._folder.run_numbers(self.name)
-        run = self._read(numbers[-1]) if numbers else None
-        previous = self._read(numbers[-2]) if len(numbers) > 1 else None
+        newer, older = [each for each in numbers if each >= first], [each for each in numbers if each < first]
+        run = self._read(newer[-1]) if newer else None
+        before = [*older, *newer[:-1]]
+        previous = self._read(before[-1]) if before else None
         return ContainerView(
             run=run,
             previous=previous,
+            first=first,
             is_ready=self._is_ready,
             has_started=self._has_started,
             trouble=self.trouble,
@@ -251,23 +263,31 @@ class ContainerHand:
     ) -> None:
         await watch_probe(
             probe,
-            lambda timeout: self._ask(pod, container, run, probe, timeout),
+            lambda timeout: self._ask(pod, container, run, kind, probe, timeout),
             is_good=is_good,
             started_ago=max(0.0, time.time() - run.started),
             on_failure=lambda text: self._tell(
                 "Warning", "Unhealthy", f"{kind} probe failed: {text}", self.name
             ),
             on_state=on_state,
+            ends_when_bad=kind != "Readiness",  # the container is stopped then
         )
 
-    async def _ask(self, pod: Pod, container: Container, run: Run, probe: Probe, timeout: float) -> None:
+    async def _ask(
+        self, pod: Pod, container: Container, run: Run, kind: str, probe: Probe, timeout: float
+    ) -> None:
         if probe.exec:
             path = self._folder.run_path(self.name, run.number)
-            code, output = await run_command(self._containers, path, probe.exec.command, timeout)
+            # as a kubelet: only what stands in the pod itself is known here
+            command = expanded(probe.exec.command, {each.name: each.value for each in container.env})
+            code, output = await run_command(self._containers, path, command, timeout)
             if code != 0:
                 raise HandlerFailure(output)
         elif probe.http_get:
-            await get_http(self._dialer, probe.http_get, pod, container, timeout)
+            answer = await get_http(self._dialer, probe.http_get, pod, container, timeout)
+            if answer.status >= _REDIRECTED:
+                text = f"Probe terminated redirects, Response body: {response_text(answer)}"
+                self._tell("Warning", "ProbeWarning", f"{kind} probe warning: {text}", self.name)
         elif probe.tcp_socket:
             await connect_tcp(self._dialer, probe.tcp_socket, pod, container, timeout)
         elif probe.grpc:
@@ -325,8 +345,7 @@ class ContainerHand:
         left = grace - (time.monotonic() - begun)
         if grace > 0:
             left = max(left, _LEAST_GRACE)
-            number = _signal_number(lifecycle.stop_signal if lifecycle else None)
-            self._containers.signal(path, number)
+            await asyncio.to_thread(self._containers.ask_to_end, path, lifecycle and lifecycle.stop_signal)
             if await self._has_ended_within(run, left):
                 return
         while not await self._has_ended_within(run, 0.0):
@@ -349,7 +368,3 @@ class ContainerHand:
         """Whether the waiting after a run was told already; it is now."""
         is_told, self._told_backoff = self._told_backoff == run.number, run.number
         return is_told
-
-
-def _signal_number(name: object) -> int:
-    return signal.Signals.__members__.get(str(name), signal.SIGTERM)

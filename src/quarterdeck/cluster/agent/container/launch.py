@@ -141,10 +141,12 @@ def _identity(
     effective = uid if uid >= 0 else machine.uid
     if non_root is True and effective == 0:
         where = f'pod: "{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"'
-        what = "runAsUser is 0" if uid == 0 else "image will run as root"
-        raise ContainerConfigError(
-            f"container has runAsNonRoot and {what} ({where}, container: {container.name})"
+        what = (
+            "container's runAsUser breaks non-root policy"
+            if uid == 0
+            else "container has runAsNonRoot and image will run as root"
         )
+        raise ContainerConfigError(f"{what} ({where}, container: {container.name})")
     groups = list(whole.supplemental_groups)
     if isinstance(whole.fs_group, int):
         groups.append(whole.fs_group)

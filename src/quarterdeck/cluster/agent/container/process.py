@@ -31,6 +31,7 @@ class ProcessRuntime:
         self._machine: Final = machine
         self._images: Final = images
         self.server: Final = server
+        self.shortcoming: Final = _shortcoming(machine)
 
     def service_address(self, service: Service) -> str:
         """Its loopback address: cluster addresses are none that this machine routes."""
@@ -60,3 +61,16 @@ class ProcessRuntime:
 
     def tear_down(self, folder: PodFolder, address: str) -> None:
         """Nothing was made."""
+
+
+def _shortcoming(machine: Machine) -> str:
+    missing = [name for name in ("mount", "uts", "ipc", "pid") if name not in machine.namespaces]
+    if not missing:
+        return ""
+    text = f"this machine does not allow namespaces ({', '.join(missing)}) for this user"
+    if "mount" not in missing:
+        return f"{text}: containers see the processes of the machine"
+    return (
+        f"{text}: volumes are below $QUARTERDECK_VOLUMES, and files, hostname, /etc/hosts and processes are "
+        "the machine's"
+    )

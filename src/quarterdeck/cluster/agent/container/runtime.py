@@ -59,6 +59,10 @@ class PodRuntime(Protocol):
     def resolver(self) -> str:
         """The address that answers to names, if there is one."""
 
+    @property
+    def shortcoming(self) -> str:
+        """What pods miss here that they would have elsewhere; empty if nothing."""
+
     def image_id(self, image: str) -> str:
         """What an image is, in a pod's status. Blocking. Raises ``UnknownImage``."""
 

@@ -40,7 +40,7 @@ class DatagramProxy:
         self._dialer: Final = dialer
         self._listen: Final = listen
         self._idle_seconds: Final = idle_seconds
-        self._doors: Final[dict[Place, _Door]] = {}
+        self._listeners: Final[dict[Place, _Listener]] = {}
         self._refused: Final[set[Place]] = set()
         self._rotation: Final = Rotation()
         self._updating: Final = asyncio.Lock()
@@ -48,41 +48,41 @@ class DatagramProxy:
     @property
     def sessions(self) -> int:
         """How many there are."""
-        return sum(each.sessions for each in self._doors.values())
+        return sum(each.sessions for each in self._listeners.values())
 
     async def update(self, wanted: Mapping[Place, Backends]) -> None:
         """Take datagrams at these places, and no others."""
         async with self._updating:
-            for place in [each for each in self._doors if each not in wanted]:
-                self._doors.pop(place).close()
+            for place in [each for each in self._listeners if each not in wanted]:
+                self._listeners.pop(place).close()
             self._rotation.forget_others(wanted)
             self._refused.intersection_update(wanted)
             for place, found in wanted.items():
-                door = self._doors.get(place)
-                if door is not None:
-                    door.change(found)
+                listener = self._listeners.get(place)
+                if listener is not None:
+                    listener.change(found)
                 elif place not in self._refused:
                     await self._open(place, found)
 
     async def _open(self, place: Place, found: Backends) -> None:
-        door = _Door(self._dialer, self._rotation, place, found, self._idle_seconds)
+        listener = _Listener(self._dialer, self._rotation, place, found, self._idle_seconds)
         try:
             taking = await self._listen(place)
-            await asyncio.get_running_loop().create_datagram_endpoint(lambda: door, sock=taking)
+            await asyncio.get_running_loop().create_datagram_endpoint(lambda: listener, sock=taking)
         except OSError as error:
             self._refused.add(place)
             _log.info("no proxy for datagrams", address=f"{place[0]}:{place[1]}", error=str(error))
         else:
-            self._doors[place] = door
+            self._listeners[place] = listener
 
     async def close(self) -> None:
         """Take nothing any more."""
-        for door in self._doors.values():
-            door.close()
-        self._doors.clear()
+        for listener in self._listeners.values():
+            listener.close()
+        self._listeners.clear()
 
 
-class _Door(asyncio.DatagramProtocol):
+class _Listener(asyncio.DatagramProtocol):
     """One place, and the sessions of those who send to it."""
 
     def __init__(
@@ -167,9 +167,9 @@ class _Door(asyncio.DatagramProtocol):
 class _Session(asyncio.DatagramProtocol):
     """What one client sends to one endpoint, and what comes back."""
 
-    def __init__(self, door: _Door, client: Place, target: Place) -> None:
+    def __init__(self, listener: _Listener, client: Place, target: Place) -> None:
         self.target: Final = target
-        self._door: Final = door
+        self._door: Final = listener
         self._client: Final = client
         self._loop: Final = asyncio.get_running_loop()
         self._transport: asyncio.DatagramTransport | None = None

@@ -74,6 +74,7 @@ class OciRuntime:
     resolver: Final = GATEWAY
 
     server: Final = None
+    shortcoming: Final = ""
 
     def __init__(self, program: str, store: ImageStore, fabric: Fabric) -> None:
         self._program: Final = program
@@ -137,6 +138,7 @@ class OciRuntime:
             tty=container.tty is True,
             stdin=container.stdin is True,
             stdin_once=container.stdin_once is True,
+            stop_signal=config.config.stop_signal,
             bundle=Bundle(
                 program=self._program,
                 identity=_identity(run),

@@ -19,7 +19,13 @@ from quarterdeck.api.k8s.pod import (
     VolumeMountStatus,
 )
 from quarterdeck.cluster.agent.pod.backoff import next_attempt, restart_delay, span
-from quarterdeck.cluster.agent.pod.plan import Outcome, outcome_of, restart_of
+from quarterdeck.cluster.agent.pod.plan import (
+    Outcome,
+    begins_again,
+    may_begin_again,
+    outcome_of,
+    restart_of,
+)
 from quarterdeck.cluster.agent.pod.view import AnyContainer, PodSight, Run, container_id, is_sidecar
 from quarterdeck.cluster.node.podstatus import conditions
 from quarterdeck.cluster.node.statuspatch import RESIZE_IN_PROGRESS, RESIZE_PENDING
@@ -61,6 +67,7 @@ def make_status(
     else:
         phase = _phase_of(pod, sight)
     now = Time.of_timestamp(sight.now)
+    share = MESSAGE_LIMIT // len(everything)
     status = pod.status.evolve(
         observed_generation=pod.metadata.generation or UNSET,
         phase=phase,
@@ -69,9 +76,9 @@ def make_status(
         host_ips=(HostIP(ip=host),),
         pod_ip=ip,
         pod_ips=(PodIP(ip=ip),) if ip else (),
-        init_container_statuses=tuple(_limited(inits)),
-        container_statuses=tuple(_limited(mains)),
-        ephemeral_container_statuses=tuple(others),
+        init_container_statuses=tuple(_limited(inits, share)),
+        container_statuses=tuple(_limited(mains, share)),
+        ephemeral_container_statuses=tuple(_limited(others, share)),
         reason=(ending.reason if ending is not None else pod.status.reason),
         message=(ending.message if ending is not None else pod.status.message),
     )
@@ -103,14 +110,23 @@ def _conditions(
 ) -> list[PodCondition]:
     """The kubelet's own and those of others, in the order they have."""
     has_network = sight.has_network and phase not in ("Succeeded", "Failed")
-    made = conditions(pod, phase=phase, containers=mains, inits=inits, has_network=has_network, now=now)
+    made = conditions(
+        pod,
+        phase=phase,
+        containers=mains,
+        inits=inits,
+        has_network=has_network,
+        now=now,
+        restarting=begins_again(pod, sight) if may_begin_again(pod) else None,
+    )
     mine = {each.type: each for each in made}
     return [*(mine.pop(each.type, each) for each in pod.status.conditions), *mine.values()]
 
 
 def _phase_of(pod: Pod, sight: PodSight) -> str:
-    runs = (sight.of(each).run for each in pod.spec.containers)
-    return "Running" if any(run and (run.started or run.is_ended) for run in runs) else "Pending"
+    views = [sight.of(each) for each in pod.spec.containers]
+    runs = [run for view in views for run in (view.run, view.previous) if run]
+    return "Running" if any(run.started or run.is_ended for run in runs) else "Pending"
 
 
 def _phase_when_stopped(pod: Pod, sight: PodSight) -> str:
@@ -119,16 +135,19 @@ def _phase_when_stopped(pod: Pod, sight: PodSight) -> str:
     return "Succeeded" if runs and all(run and run.has_succeeded for run in runs) else "Failed"
 
 
-def _limited(statuses: Sequence[ContainerStatus]) -> list[ContainerStatus]:
+def _limited(statuses: Sequence[ContainerStatus], share: int) -> list[ContainerStatus]:
     """Last words are cut so that all of a pod's fit."""
-    share = MESSAGE_LIMIT // max(1, len(statuses))
-    out = []
-    for each in statuses:
-        ended = each.state.terminated
-        if ended and len(ended.message) > share:
-            each = each.evolve(state=ContainerState(terminated=ended.evolve(message=ended.message[-share:])))
-        out.append(each)
-    return out
+    return [
+        each.evolve(state=_cut(each.state, share), last_state=_cut(each.last_state, share))
+        for each in statuses
+    ]
+
+
+def _cut(state: ContainerState, share: int) -> ContainerState:
+    ended = state.terminated
+    if not ended or len(ended.message) <= share:
+        return state
+    return ContainerState(terminated=ended.evolve(message=ended.message[:share]))
 
 
 def backoff_message(pod: Pod, name: str, delay: float) -> str:
@@ -160,7 +179,7 @@ class _Writer:
             state=state,
             last_state=last,
             ready=ready,
-            restart_count=run.number if run else 0,
+            restart_count=run.number if run else view.first,
             image=container.image,
             image_id=run.image_id if run else "",
             container_id=self._id(container, run) if run else "",

@@ -10,7 +10,16 @@ import msgspec
 from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.api.k8s.pod import EphemeralContainer, ResourceRequirements
 
-__all__ = ["AnyContainer", "ContainerView", "PodSight", "Run", "Trouble", "container_id", "is_sidecar"]
+__all__ = [
+    "AnyContainer",
+    "ContainerView",
+    "PodSight",
+    "Run",
+    "Trouble",
+    "container_id",
+    "field_path",
+    "is_sidecar",
+]
 
 AnyContainer = Container | EphemeralContainer
 
@@ -76,6 +85,8 @@ class ContainerView(msgspec.Struct, frozen=True, kw_only=True):
     """Why it has not been started, or not again."""
     resources: ResourceRequirements | None = None
     """What it has, if that is known; otherwise what it should have."""
+    first: int = 0
+    """Number of the first run since all containers of the pod began again; 0 if they never did."""
     rested: float = 0.0
     """Seconds since the newest run ended, whatever became of the machine's time of day meanwhile."""
 
@@ -114,3 +125,16 @@ def container_id(runtime: str, pod: Pod, name: str, number: int) -> str:
     """An id that is the same whoever asks."""
     seed = f"{pod.metadata.uid} {name} {number}"
     return f"{runtime}://{hashlib.sha256(seed.encode()).hexdigest()}"
+
+
+def field_path(pod: Pod, name: str) -> str:
+    """Where a pod has a container, as events say it; empty for one that it does not have."""
+    spec = pod.spec
+    places: tuple[tuple[str, Sequence[AnyContainer]], ...] = (
+        ("containers", spec.containers),
+        ("initContainers", spec.init_containers),
+        ("ephemeralContainers", spec.ephemeral_containers),
+    )
+    found = (place for place, containers in places if any(each.name == name for each in containers))
+    place = next(found, "")
+    return f"spec.{place}{{{name}}}" if place else ""

@@ -25,22 +25,27 @@ _SERVING: Final = 1
 
 async def check_health(dialer: Dialer, host: str, port: int, service: str, timeout: float) -> None:
     """Ask whether a service is serving. Raises ``HandlerFailure`` unless it says so."""
+    place = f"{host}:{port}"
+    is_connected = False
     try:
         async with asyncio.timeout(timeout):
             reader, writer = await dialer.open(host, port)
+            is_connected = True
             try:
-                status = await _ask(reader, writer, f"{host}:{port}", service)
+                status = await _ask(reader, writer, place, service)
             finally:
                 writer.close()
                 with suppress(OSError):
                     await writer.wait_closed()
-    except TimeoutError as error:
-        raise HandlerFailure(
-            f'timeout: failed to connect service "{host}:{port}" within {timeout:g}s'
-        ) from error
     except (OSError, asyncio.IncompleteReadError) as error:
+        within = f"within {timeout:g}s"
         words = os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
-        raise HandlerFailure(f"error: health rpc failed: {words}") from error
+        if not is_connected:
+            words = words or "context deadline exceeded"
+            raise HandlerFailure(f'timeout: failed to connect service "{place}" {within}: {words}') from error
+        if isinstance(error, TimeoutError):
+            raise HandlerFailure(f"timeout: health rpc did not complete {within}") from error
+        raise HandlerFailure(f"error: health rpc probe failed: {words}") from error
     if status != _SERVING:
         names = {0: "UNKNOWN", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
         raise HandlerFailure(f'service unhealthy (responded with "{names.get(status, status)}")')
@@ -77,7 +82,7 @@ async def _ask(
         elif kind == _PING and not flags & _ACK:
             writer.write(_frame(_PING, _ACK, 0, body))
         elif kind == _RESET or (kind == _GOAWAY and not int.from_bytes(body[:4], "big")):
-            raise HandlerFailure("error: health rpc failed: the server ended the stream")
+            raise HandlerFailure("error: health rpc probe failed: the server ended the stream")
         elif stream == 1 and kind == _DATA:
             received += body[1 : len(body) - body[0]] if flags & _PADDED else body
         if stream == 1 and kind in (_DATA, _HEADERS) and flags & _END_STREAM:
@@ -89,7 +94,7 @@ def _status_in(received: bytes, service: str) -> int:
     if len(received) < 5:
         # Which of the two it is stands in trailers that may be compressed; both are mended at the server.
         raise HandlerFailure(
-            "error: health rpc failed: the server does not implement the grpc health protocol"
+            "error: health rpc probe failed: the server does not implement the grpc health protocol"
             f" (grpc.health.v1.Health), or does not know the service {service!r}"
         )
     message = received[5:]

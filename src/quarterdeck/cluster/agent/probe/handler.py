@@ -19,7 +19,15 @@ from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.errors import QuarterdeckError, TransportError
 from quarterdeck.wire.http import Answer, ClientConnection
 
-__all__ = ["USER_AGENT", "HandlerFailure", "connect_tcp", "get_http", "port_number", "run_command"]
+__all__ = [
+    "USER_AGENT",
+    "HandlerFailure",
+    "connect_tcp",
+    "get_http",
+    "port_number",
+    "response_text",
+    "run_command",
+]
 
 _OUTPUT_LIMIT: Final = 10 * 1024
 _REDIRECTS: Final = 10
@@ -99,8 +107,8 @@ async def connect_tcp(
 
 async def get_http(
     dialer: Dialer, action: HTTPGetAction, pod: Pod, container: Container | EphemeralContainer, timeout: float
-) -> str:
-    """The body of an answer from 200 to 399; redirects on the same host are followed.
+) -> Answer:
+    """An answer from 200 to 399; redirects on the same host are followed.
 
     Raises ``HandlerFailure``.
     """
@@ -121,11 +129,18 @@ async def get_http(
                 if following is None:
                     break
                 target = following
+            else:
+                raise HandlerFailure(f'Get "{_url(target)}": stopped after {_REDIRECTS} redirects')
     except TimeoutError as error:
         text = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
         raise HandlerFailure(f'Get "{_url(target)}": {text}') from error
     if not 200 <= answer.status < 400:
         raise HandlerFailure(f"HTTP probe failed with statuscode: {answer.status}")
+    return answer
+
+
+def response_text(answer: Answer) -> str:
+    """What an answer says, as far as it can be told."""
     return answer.body[:_OUTPUT_LIMIT].decode(errors="replace")
 
 

@@ -49,8 +49,10 @@ async def watch_probe(
     started_ago: float,
     on_failure: Callable[[str], None],
     on_state: Callable[[bool], None],
+    ends_when_bad: bool = False,
 ) -> None:
-    """Ask for ever; ``ask`` gets the seconds it may take and raises ``HandlerFailure``.
+    """Ask for ever, or until the state is bad; ``ask`` gets the seconds it may take and raises
+    ``HandlerFailure``.
 
     ``on_failure`` hears of each failure, ``on_state`` when the state has been confirmed or has changed.
     """
@@ -69,4 +71,6 @@ async def watch_probe(
             on_failure(str(failure))
         if counter.count(succeeded):
             on_state(counter.is_good)
+            if ends_when_bad and not counter.is_good:
+                return
         await asyncio.sleep(period)

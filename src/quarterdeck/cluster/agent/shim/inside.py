@@ -54,7 +54,7 @@ def run_inside(folder: Path, launch: Launch, stdio: Sequence[int], report: int) 
         _set_up(folder, launch)
         program = start_program(launch, stdio)
     except OSError as error:
-        os.write(report, f"error {error.errno} {error}".encode())
+        os.write(report, f"error {error.errno} {_words(error)}".encode())
         os._exit(1)
     os.write(report, STARTED + b"\n")
     code, number = _accompany(program)
@@ -126,9 +126,13 @@ def _become(launch: Launch, stdio: Sequence[int], failing: int) -> NoReturn:
 def _reason(launch: Launch, error: OSError) -> str:
     if isinstance(error, FileNotFoundError) and error.filename == launch.argv[0]:
         return f'exec: "{launch.argv[0]}": executable file not found in $PATH'
-    if error.filename is not None:
-        return f'exec: "{launch.argv[0]}": {error.filename}: {error.strerror}'
-    return f'exec: "{launch.argv[0]}": {error}'
+    return f'exec: "{launch.argv[0]}": {_words(error)}'
+
+
+def _words(error: OSError) -> str:
+    """Without the number: whoever reads it knows no errno."""
+    words = error.strerror or str(error)
+    return f"{error.filename}: {words}" if error.filename is not None else words
 
 
 def _limit(what: int, value: int) -> None:

@@ -89,6 +89,8 @@ class Launch:
     tty: bool = False
     stdin: bool = False
     stdin_once: bool = False
+    stop_signal: str = ""
+    """What asks the program to end, where that is not SIGTERM."""
     log_bytes: int = 10 * 1024 * 1024
     log_files: int = 5
     bundle: Bundle | None = None

@@ -40,13 +40,18 @@ def container_binds(
     taken = {mount.mount_path.rstrip("/") for mount in container.volume_mounts}
     made = [each for each in made if each.target not in taken]
     images = {volume.name for volume in pod.spec.volumes if volume.image}
+    made_here = {
+        each.name
+        for each in pod.spec.volumes
+        if each.config_map or each.secret or each.projected or each.downward_api
+    }
     # Outer paths first: a mount inside another must come after it.
     for mount in sorted(container.volume_mounts, key=lambda each: each.mount_path.count("/")):
         source = _source(mount, container, volumes, environment)
         is_image = mount.name in images
         if not source.exists():
             _make(source, mount, is_image=is_image)
-        is_read_only = mount.read_only is True or is_image
+        is_read_only = mount.read_only is True or is_image or mount.name in made_here
         made.append(Bind(source=str(source), target=mount.mount_path, read_only=is_read_only))
     return made
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from quarterdeck.api import decode_json
 from quarterdeck.api.k8s import Pod
-from quarterdeck.client import Call, Client, Interceptor, Proceed, ProceedStream, Response, Stream, Verb
+from quarterdeck.client import Call, Client, Response
+from quarterdeck.client.wrapper import writing_through
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodGang
 
@@ -56,33 +57,12 @@ def _problems(before: Pod, after: Pod) -> list[str]:
 def guarded_client(client: Client, backend: str) -> Client:
     """A client like ``client`` that does not write spec or status of PodGangs; metadata may be patched."""
 
-    async def read(call: Call, proceed: Proceed) -> Response:
-        return await client.send(call)
-
-    async def write(call: Call, proceed: Proceed) -> Response:
+    async def write(call: Call) -> Response:
         if call.gvk.group_kind == PodGang.type_info.gvk.group_kind and not _is_metadata_patch(call):
             raise BackendViolation(f"backend {backend} must not change spec or status of a PodGang")
         return await client.send(call)
 
-    async def stream(call: Call, proceed: ProceedStream) -> Stream:
-        return await client.open(call)
-
-    reads: dict[Verb, Interceptor] = {"get": read, "list": read}
-    writes: dict[Verb, Interceptor] = {
-        "create": write,
-        "update": write,
-        "patch": write,
-        "apply": write,
-        "delete": write,
-        "deletecollection": write,
-    }
-    return Client(
-        client.rest,
-        scheme=client.scheme,
-        mapper=client.mapper,
-        interceptors={**reads, **writes},
-        stream_interceptor=stream,
-    )
+    return writing_through(client, write)
 
 
 def _is_metadata_patch(call: Call) -> bool:

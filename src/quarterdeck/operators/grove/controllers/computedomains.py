@@ -22,7 +22,7 @@ __all__ = ["COMPUTE_DOMAIN_RULE", "release_domains", "sync_domains"]
 COMPUTE_DOMAIN_RULE = Rule(
     groups=(COMPUTE_DOMAIN.group,),
     resources=("computedomains",),
-    verbs=("create", "delete", "get", "list", "patch"),
+    verbs=("create", "delete", "get", "list", "patch", "watch"),
 )
 
 

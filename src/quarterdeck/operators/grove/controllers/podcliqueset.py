@@ -21,6 +21,7 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.index import CLIQUES_OF_GANG, CLIQUES_OF_SET, CONTROLLER, PODS_OF_CLIQUE
 from quarterdeck.operators.grove.logic.claimplan import set_claims
 from quarterdeck.operators.grove.logic.label import managed_labels
+from quarterdeck.operators.grove.logic.mnnvl import COMPUTE_DOMAIN
 from quarterdeck.operators.grove.logic.setupdate import changed_hash
 from quarterdeck.operators.grove.logic.status import set_status, topology_verdict
 from quarterdeck.operators.grove.logic.topology import topology_name_of
@@ -278,6 +279,7 @@ def set_controller(shared: SharedState) -> Controller[PodCliqueSet]:
     )
     if shared.has_mnnvl:
         builder.rbac(COMPUTE_DOMAIN_RULE)
+        builder.owns(COMPUTE_DOMAIN, predicates=[IS_GONE], optional=True, only_metadata=True)
     if shared.has_topology:
         builder.watches(ClusterTopologyBinding, to=_sets_using(shared))
     return builder.build(reconciler)

@@ -36,6 +36,7 @@ _log: Final = get_logger(__name__)
 TOPOLOGY_FAILED: Final = 3
 BACKEND_FAILED: Final = 5
 MNNVL_FAILED: Final = 7
+_PREFLIGHT: Final = "MNNVL preflight check failed"
 
 
 class StartError(QuarterdeckError):
@@ -123,12 +124,14 @@ class Startup:
         try:
             has_domains = await is_served(self._client, COMPUTE_DOMAIN)
         except QuarterdeckError as error:
-            raise StartError(f"failed to discover API resources: {error}", MNNVL_FAILED) from error
+            raise StartError(
+                f"{_PREFLIGHT}: failed to discover API resources: {error}", MNNVL_FAILED
+            ) from error
         if not has_domains:
             text = (
-                f"MNNVL is enabled but ComputeDomain CRD (computedomains.{COMPUTE_DOMAIN.group}) is not "
-                "installed. Please install the NVIDIA DRA driver or disable MNNVL in the operator "
-                "configuration"
+                f"{_PREFLIGHT}: MNNVL is enabled but ComputeDomain CRD "
+                f"(computedomains.{COMPUTE_DOMAIN.group}) is not installed. Please install the NVIDIA DRA "
+                "driver or disable MNNVL in the operator configuration"
             )
             raise StartError(text, MNNVL_FAILED)
 

@@ -16,6 +16,7 @@ __all__ = [
     "breach_verdict",
     "breached_since",
     "group_verdict",
+    "loss_time",
     "scheduled_verdict",
     "was_ever_healthy",
     "was_ever_scheduled",
@@ -80,6 +81,18 @@ def was_ever_healthy(pcsg: PodCliqueScalingGroup) -> bool:
     """The group had its minimum at some time."""
     found = find_condition(pcsg.status.conditions, names.MIN_AVAILABLE_BREACHED)
     return found is not None and (found.status == "False" or _has_changed(found, pcsg))
+
+
+def loss_time(holder: PodClique | PodCliqueScalingGroup, now: Time) -> Time:
+    """When a minimum that was met counts as lost: not while conditions still take their first form.
+
+    A gang may be placed and broken within that time. Its transition would then be taken for the first form,
+    and the gang would never be terminated, neither by us nor by upstream's operator.
+    """
+    created = holder.metadata.creation_timestamp
+    if not created:
+        return now
+    return max(now, Time.of_timestamp(created.timestamp() + _SETTLING + 1.0))
 
 
 def _has_changed(condition: Condition, holder: PodClique | PodCliqueScalingGroup) -> bool:

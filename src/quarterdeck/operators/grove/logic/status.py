@@ -20,7 +20,7 @@ from quarterdeck.operators.grove.types import (
 )
 
 from . import naming
-from .breach import breach_verdict, group_verdict, scheduled_verdict
+from .breach import breach_verdict, group_verdict, loss_time, scheduled_verdict, was_ever_scheduled
 from .cliqueupdate import is_updating as is_clique_updating
 from .groupstate import group_replicas
 from .groupupdate import is_updating as is_group_updating
@@ -53,16 +53,20 @@ def clique_status(
     updated = sum(template_hash(pod) == target for pod in alive)
     is_running_update = is_clique_updating(progress)
     least = min_available_of(pclq.spec.replicas, pclq.spec.min_available)
-    verdicts = [scheduled_verdict(least, count)]
+    scheduled = scheduled_verdict(least, count)
+    had_minimum = is_condition_true(status.conditions, names.PODCLIQUE_SCHEDULED)
+    is_lost = had_minimum and scheduled.status != "True"
+    conditions = with_verdicts(status.conditions, (scheduled,), now=loss_time(pclq, now) if is_lost else now)
     if status.observed_generation:  # before that nobody knows what is missing
-        verdicts.append(breach_verdict(least, count, is_updating=is_running_update))
+        breach = breach_verdict(least, count, is_updating=is_running_update)
+        conditions = with_verdicts(conditions, (breach,), now=now)
     after = status.evolve(
         replicas=count.existing,
         ready_replicas=count.ready,
         schedule_gated_replicas=count.gated,
         scheduled_replicas=count.scheduled,
         updated_replicas=updated,
-        conditions=with_verdicts(status.conditions, verdicts, now=now),
+        conditions=conditions,
     )
     if names.SCALING_GROUP not in labels:
         chosen = {**managed_labels(labels.get(names.PART_OF, "")), names.PODCLIQUE: pclq.metadata.name}
@@ -98,6 +102,11 @@ def group_status(
         is_updating=is_group_updating(status.update_progress),
     )
     over = (names.GANG_TERMINATION,) if verdict.status == "False" else ()
+    had_nodes = sum(
+        replica.is_complete and all(map(was_ever_scheduled, replica.members)) for replica in replicas
+    )
+    is_lost = verdict.status == "True" and had_nodes >= spec.min_available
+    since = loss_time(pcsg, now) if is_lost else now
     labels = managed_labels(pcsg.metadata.labels.get(names.PART_OF, ""))
     after = status.evolve(
         replicas=spec.replicas,
@@ -107,7 +116,7 @@ def group_status(
             replica.is_available and bool(hash) and replica.is_converged(hash) for replica in replicas
         ),
         selector=selector_text({**labels, names.SCALING_GROUP: pcsg.metadata.name}),
-        conditions=with_verdicts(status.conditions, (verdict,), now=now, without=over),
+        conditions=with_verdicts(status.conditions, (verdict,), now=since, without=over),
     )
     if not isinstance(after.update_progress, UnsetType):
         converged = sum(

@@ -28,6 +28,7 @@ from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter, Validator
 from quarterdeck.runtime.webhook.admission import Admission, deny
 from quarterdeck.runtime.webhook.registration import Rule
 from quarterdeck.wire.fielderror import FieldError, invalid
+from quarterdeck.wire.gostyle import quote
 
 from .state import ClusterReader
 
@@ -107,7 +108,11 @@ class SetGuard:
 
     async def check_change(self, admission: Admission, old: PodCliqueSet, new: PodCliqueSet) -> None:
         """Judge a change; one that leaves alone what is judged cannot make it wrong."""
-        if new.metadata.is_deleting or _judged(new) == _judged(old):
+        if new.metadata.is_deleting:
+            return
+        for text in warnings_of(new.spec.template):
+            admission.warn(text)
+        if _judged(new) == _judged(old):
             return
         errors = validate(new, self._rules, old=old)
         if complaints := await self._check_backend(new):
@@ -117,8 +122,6 @@ class SetGuard:
         if not errors:
             before, after = old.spec.template, new.spec.template
             errors = validate_update(old, new) + topology_changes(before, after)
-        for text in warnings_of(new.spec.template):
-            admission.warn(text)
         deny(errors)
 
     async def _levels(self, topology: str) -> Sequence[TopologyLevel] | None:
@@ -130,12 +133,14 @@ class SetGuard:
         return found.spec.levels if found is not None else None
 
     async def _check_backend(self, pcs: PodCliqueSet) -> list[FieldError]:
-        """What the scheduler has to say; a scheduler that does not exist was complained about already."""
+        """What the scheduler of the first clique has to say."""
         cliques = pcs.spec.template.cliques
+        scheduler = cliques[0].spec.pod_spec.scheduler_name if cliques else ""
         try:
-            backend = self._shared.backends.find(cliques[0].spec.pod_spec.scheduler_name if cliques else "")
+            backend = self._shared.backends.find(scheduler)
         except BackendError:
-            return []
+            text = f"schedulerName {quote(scheduler)} is not enabled in OperatorConfiguration"
+            return [invalid("spec", pcs.metadata.name, text)]
         errors: list[FieldError] = []
         if isinstance(backend, HasCapabilities):
             errors += missing_capabilities(pcs, backend.name, backend.capabilities)

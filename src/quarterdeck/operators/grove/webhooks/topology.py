@@ -53,7 +53,7 @@ class TopologyGuard:
             name = binding.scheduler_name
             if name in seen:
                 errors.append(duplicate(path, name))
-            elif name not in enabled:
+            if name not in enabled:
                 errors.append(invalid(path, name, "scheduler backend is not enabled in Grove"))
             elif not isinstance(backends.get(name), TopologyAware):
                 text = "scheduler backend does not implement topology-aware scheduling"

@@ -36,7 +36,12 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import Change, ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
-from quarterdeck.runtime.controller.predicate import Predicate, generation_changed, strict_generation_changed
+from quarterdeck.runtime.controller.predicate import (
+    Predicate,
+    generation_changed,
+    never,
+    strict_generation_changed,
+)
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.operator.rbac import Rule
@@ -336,7 +341,12 @@ def _is_free(state: PoolState, network: Network) -> bool:
 
 
 def claim_controller(
-    shared: SharedState, reconciler: CidrAllocator, *, client: Client, is_fed: Callable[[], bool]
+    shared: SharedState,
+    reconciler: CidrAllocator,
+    *,
+    client: Client,
+    is_fed: Callable[[], bool],
+    is_elected: bool,
 ) -> Controller[SubnetClaim]:
     """The controller, for ``manager.add``; it starts to work when the table is up to date.
 
@@ -348,7 +358,7 @@ def claim_controller(
         .for_(SubnetClaim, predicates=[generation_changed])
         .owns(Subnet, match_every_owner=True, predicates=[_SUBNET_LOST])
         .watches(SubnetClaim, to=PhaseCounter(shared))
-        .source(TermSource(shared, client, is_fed))
+        .source(TermSource(shared, client, is_fed=is_fed, is_elected=is_elected))
         .source(shared.claims)
         .source(reconciler.announcements)
         .indexes(SubnetClaim, POOL_REF)
@@ -367,9 +377,9 @@ def claim_controller(
 
 _SUBNET_LOST: Final = Predicate(
     "subnet_lost",
-    create=lambda event: False,  # the allocator knows what it creates
+    create=never,  # the allocator knows what it creates
     update=lambda event: strict_generation_changed(event),
-    generic=lambda event: False,
+    generic=never,
 )
 
 

@@ -4,6 +4,9 @@ The cache may be behind: what another leader created a moment ago is perhaps not
 pools are listed from the server, and what the lists have goes into the table by the same rule as events
 do: newer states win. What the table had and the lists do not is gone, unless it is younger than the
 list.
+
+Where nobody is elected, the term began with the process. If the first list of the cache had everything that
+was written before (a streamed list has), there is nothing to be found out by another one.
 """
 
 from __future__ import annotations
@@ -38,11 +41,14 @@ class TermSource:
 
     name: Final = "consistent list"
 
-    def __init__(self, shared: SharedState, client: Client, is_fed: Callable[[], bool]) -> None:
+    def __init__(
+        self, shared: SharedState, client: Client, *, is_fed: Callable[[], bool], is_elected: bool
+    ) -> None:
         """``is_fed`` says whether the table has all that the cache has."""
         self._shared: Final = shared
         self._client: Final = client
         self._is_fed: Final = is_fed
+        self._is_elected: Final = is_elected
 
     async def run(self, context: SourceContext) -> None:
         """List, then wait until cancelled; the table is not fit any more after that."""
@@ -52,7 +58,7 @@ class TermSource:
             # What the feeds bring shares its texts with the cache, and the list then has next to no news.
             await context.clock.sleep(FEED_PACE)
         backoff = EndlessBackoff(base=0.1, cap=10.0, jitter=0.1, clock=context.clock, rng=context.rng)
-        while not await self._load(context):
+        while not (self._is_current(context) or await self._load(context)):
             await context.clock.sleep(backoff.next())
         self._shared.ready.set()
         context.synced()
@@ -60,6 +66,13 @@ class TermSource:
             await asyncio.get_running_loop().create_future()
         finally:
             self._shared.ready.clear()
+
+    def _is_current(self, context: SourceContext) -> bool:
+        """Whether the cache has all that was there when the term began."""
+        if self._is_elected:
+            return False
+        informers = (context.cache.informer(SubnetPool), context.cache.informer(Subnet))
+        return all(shard.began_current for each in informers for shard in each.statistics().shards)
 
     async def _load(self, context: SourceContext) -> bool:
         started = perf_counter()

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.logic.facts import Member
 from quarterdeck.operators.ipam.types import SubnetPool
 from quarterdeck.runtime.cache import Entry
 from quarterdeck.runtime.controller.change import Change, ObjectEvent
@@ -63,6 +64,9 @@ class SubnetFeed:
 
     def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
         """Pools whose members changed."""
+        if event.is_initial:
+            member = self._take(event)
+            return self._mapper.count(event, () if member is None else (member.pool_key,))
         uid = _uid(event.entry)
         if event.change is Change.DELETED:
             self._shared.table.drop_subnet(uid)
@@ -72,13 +76,14 @@ class SubnetFeed:
             self._shared.queue_users(uid)
         return self._mapper.keys(event, context)
 
-    def _take(self, event: ObjectEvent[Any]) -> None:
+    def _take(self, event: ObjectEvent[Any]) -> Member | None:
         shared = self._shared
         member = shared.take_event(event)
         state = shared.table.state(member.pool_key) if member is not None else None
         if member is not None and state is not None and state.rivals(member):
             # Its claim may be bound to it already, by an allocator that did not know of the others.
             shared.queue_owners(event.entry)
+        return member
 
 
 class PoolFeed:

@@ -15,7 +15,7 @@ import msgspec
 
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam import names
-from quarterdeck.operators.ipam.logic.facts import Member, member_of, pool_facts
+from quarterdeck.operators.ipam.logic.facts import Member, member_of, pool_facts, stored_member
 from quarterdeck.operators.ipam.logic.network import Network
 from quarterdeck.operators.ipam.logic.occupancy import Rank
 from quarterdeck.operators.ipam.logic.poolstate import PoolState
@@ -39,6 +39,11 @@ POOL_REF: Final = field("spec.poolRef")
 PARENT: Final[Index[SubnetPool]] = label(names.PARENT_LABEL)
 """Child pools by their parent."""
 OWNER: Final = owner_uid
+
+
+def version_of(entry: Entry) -> int:
+    """The version of a cached object as a number; 0 where it is none."""
+    return entry.version if isinstance(entry.version, int) else 0
 
 
 class SharedState:
@@ -82,10 +87,20 @@ class SharedState:
 
     def take_event(self, event: ObjectEvent[Any]) -> Member | None:
         """Take over a state of a Subnet; what the cache keeps of it is not kept twice."""
-        member = member_of(event.object)
-        if member is not None and event.entry.uid:
-            member = msgspec.structs.replace(member, uid=event.entry.uid, name=event.entry.name)
-        self.table.put_subnet(member.uid if member is not None else event.entry.uid, member)
+        entry = event.entry
+        if event.is_initial and entry.uid:
+            member = stored_member(
+                entry.raw,
+                uid=entry.uid,
+                namespace=entry.namespace,
+                name=entry.name,
+                version=version_of(entry),
+            )
+        else:  # the object is read by reconciles, too
+            member = member_of(event.object)
+            if member is not None and entry.uid:
+                member = msgspec.structs.replace(member, uid=entry.uid, name=entry.name)
+        self.table.put_subnet(member.uid if member is not None else entry.uid, member)
         return member
 
     def take_pool(self, pool: SubnetPool) -> None:

@@ -146,17 +146,13 @@ class StrictReservations:
         shard = informer.shard_for(pool.namespace)
         if not version or shard is None:
             return
-        reached = asyncio.Event()
-        cancel = shard.when_version(version, reached.set)
         try:
             async with asyncio.timeout(CATCH_UP):
-                await reached.wait()
+                await shard.wait_version(version)
                 while (now := informer.statistics()).queued or now.handling:  # noqa: ASYNC110  no event
                     await asyncio.sleep(_POLL)
         except TimeoutError as error:
             raise ComeBack(after=1.0, reason="cache-behind") from error
-        finally:
-            cancel()
 
     def _without_settled(self, state: PoolState, listed: ReservationList) -> ReservationList:
         """Without the entries whose Subnets are known, or were made here and may be gone again."""

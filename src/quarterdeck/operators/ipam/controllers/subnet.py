@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from time import perf_counter
 from typing import Any, Final
 
@@ -21,7 +21,6 @@ from quarterdeck.api.codec import decode
 from quarterdeck.client import Backoff, Client, MergePatch, merge_patch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.ipam import names
-from quarterdeck.operators.ipam.logic.facts import version_number
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.operators.ipam.types import Subnet, SubnetStatus
 from quarterdeck.runtime.controller.builder import Builder
@@ -34,7 +33,7 @@ from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.reconcile.context import Context
 
-from .shared import LOADING_TIMEOUT, SharedState
+from .shared import LOADING_TIMEOUT, SharedState, version_of
 
 RETRY: Final = Backoff(steps=6, base=0.05, factor=2.0, jitter=0.1)
 INDEXING: Final = 0.2
@@ -135,7 +134,7 @@ def unsettled(shared: SharedState) -> Predicate:
             return True
         entry = event.entry
         member = shared.table.member(entry.uid)
-        if member is None or member.version != version_number(entry.resource_version):
+        if member is None or member.version != version_of(entry):
             member = shared.take_event(event)  # the PoolStatus controller has not, or has no longer, this one
         status = decode(entry.raw, _Settled).status
         is_whole = status.phase != names.ALLOCATED or bool(status.allocated_at)
@@ -180,5 +179,9 @@ class ParentPoolMapper:
         except (QuarterdeckError, AttributeError, TypeError, ValueError) as error:
             _log.error("mapping Subnet→Pool failed", error)
             return ()
+        return self.count(event, found)
+
+    def count(self, event: ObjectEvent[Any], found: Collection[Key]) -> Collection[Key]:
+        """Count the keys that come of a change; returns them."""
         self._metrics.requeues.labelled(_EVENT_TYPES[event.change]).inc(len(found))
         return found

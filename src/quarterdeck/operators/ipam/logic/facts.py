@@ -8,13 +8,14 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import Key, ObjectMeta
+from quarterdeck.api.codec import decode
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
 
 from .network import IPV6, InvalidCidr, Network, parse, unpacked
 from .occupancy import Rank
 
-__all__ = ["Child", "Member", "PoolFacts", "child_of", "member_of", "pool_facts"]
+__all__ = ["Child", "Member", "PoolFacts", "child_of", "member_of", "pool_facts", "stored_member"]
 
 SMALLEST: Final = 16
 """Shortest prefix that a claim may ask for, unless the pool says otherwise."""
@@ -112,20 +113,59 @@ def member_of(subnet: Subnet) -> Member | None:
     spec, metadata = subnet.spec, subnet.metadata
     if not spec or not spec.pool_ref:
         return None
-    try:
-        block: int | None = parse(spec.cidr).packed
-    except InvalidCidr:
-        block = None
     return Member(
         uid=_uid(metadata),
         namespace=intern(metadata.namespace),
         name=metadata.name,
         pool=intern(spec.pool_ref),
-        block=block,
+        block=_block(spec.cidr),
         cluster_id=spec.cluster_id,
         created=intern(_date(metadata)),
         version=version_number(metadata.resource_version),
     )
+
+
+class _StoredMeta(msgspec.Struct, frozen=True):
+    created: str | None = msgspec.field(name="creationTimestamp", default=None)
+
+
+class _StoredSpec(msgspec.Struct, frozen=True):
+    pool: str = msgspec.field(name="poolRef", default="")
+    cidr: str = ""
+    cluster_id: str = msgspec.field(name="clusterID", default="")
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    metadata: _StoredMeta = _StoredMeta()
+    spec: _StoredSpec | None = None
+
+
+def stored_member(raw: bytes, *, uid: str, namespace: str, name: str, version: int) -> Member | None:
+    """``member_of`` for JSON of which the identity is known already: a third of the work.
+
+    A start has a million Subnets to read, and keeps these texts once. Raises ``SchemaError``.
+    """
+    stored = decode(raw, _Stored)
+    spec = stored.spec
+    if spec is None or not spec.pool:
+        return None
+    return Member(
+        uid=uid,
+        namespace=namespace,
+        name=name,
+        pool=intern(spec.pool),
+        block=_block(spec.cidr),
+        cluster_id=spec.cluster_id,
+        created=intern(stored.metadata.created or ""),
+        version=version,
+    )
+
+
+def _block(cidr: str) -> int | None:
+    try:
+        return parse(cidr).packed
+    except InvalidCidr:
+        return None
 
 
 def pool_facts(pool: SubnetPool) -> PoolFacts:

@@ -133,7 +133,7 @@ class PoolState:
 
     def rivals(self, member: Member) -> list[Member]:
         """The other members whose blocks overlap a member's."""
-        if self._status is None or member.network is None:
+        if self._status is None or not self._status.has_overlaps or member.network is None:
             return []
         found = dict.fromkeys(self._status.rivals(member.uid, member.network))
         return [self.members[uid] for uid in found if uid in self.members]

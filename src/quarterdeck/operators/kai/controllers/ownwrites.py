@@ -45,7 +45,7 @@ class OwnWrites:
 
     async def wait_seen(self) -> bool:
         """Wait for the cache to catch up; returns whether it did in time."""
-        waits = [_seen_version(shard, version) for shard, version in self._versions.items()]
+        waits = [shard.wait_version(version) for shard, version in self._versions.items()]
         waits += [_seen_deletion(shard, key, uid) for (shard, key), uid in self._deletions.items()]
         self._versions, self._deletions = {}, {}
         if not waits:
@@ -57,15 +57,6 @@ class OwnWrites:
         except TimeoutError:
             return False
         return True
-
-
-async def _seen_version(shard: Shard, version: str) -> None:
-    reached = asyncio.Event()
-    cancel = shard.when_version(version, reached.set)
-    try:
-        await reached.wait()
-    finally:
-        cancel()
 
 
 async def _seen_deletion(shard: Shard, key: Key, uid: str) -> None:

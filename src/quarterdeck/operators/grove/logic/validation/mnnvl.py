@@ -64,7 +64,7 @@ def mnnvl_changes(old: PodCliqueSet, new: PodCliqueSet) -> list[FieldError]:
 def _complaint(value: str) -> str:
     if not value:
         return "mnnvl-group value must not be empty"
-    problems = check_dns1123_label(value)
+    problems = check_dns1123_label(value, unit="characters")
     if not problems:
         return ""
     return f'mnnvl-group value "{value}" is not a valid DNS-1123 label: {"; ".join(problems)}'

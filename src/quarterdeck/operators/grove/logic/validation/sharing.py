@@ -86,7 +86,7 @@ def check_sharing(
         elif entry.name in seen:
             errors.append(duplicate(f"{at}.name", entry.name))
         seen.add(entry.name)
-        if entry.namespace and entry.name in internal:
+        if entry.namespace and entry.name and entry.name in internal:
             text = "namespace must be empty when name matches an internal resourceClaimTemplate"
             errors.append(invalid(f"{at}.namespace", entry.namespace, text))
         if entry.scope not in (names.ALL_REPLICAS, names.PER_REPLICA):

@@ -14,10 +14,9 @@ from quarterdeck.api.k8s import ConfigMap, ResourceRequirements
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.device import gpu_count
 from quarterdeck.operators.trainer.logic.env import PROCESSES, refuse_too_few_processes, user_env
-from quarterdeck.operators.trainer.logic.framework import is_running
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, trainer_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, config_map
-from quarterdeck.operators.trainer.logic.secret import curve_secret, key_digest
+from quarterdeck.operators.trainer.logic.secret import curve_secret
 from quarterdeck.operators.trainer.logic.template import (
     Json,
     pod_spec,
@@ -30,6 +29,7 @@ from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
 
 from .fluxscript import Cluster, entrypoint_script, init_script
+from .key import build_key
 from .plainml import resize_trainer
 
 __all__ = ["Flux"]
@@ -81,13 +81,7 @@ class Flux:
         """The key, if there is none yet, and the scripts."""
         if not self.is_active(info.ml_policy):
             return []
-        secret = present.secret
-        made: list[Component] = []
-        if secret is None:
-            secret = curve_secret(job)
-            made.append(Component(secret, is_created_once=True))
-        if not is_running(job, present.jobset):
-            info.record[names.KEY_DIGEST] = key_digest(secret)
+        made = build_key(info, job, present, curve_secret)
         pods = info.pod_set(names.NODE)
         if pods is not None and info.processes:
             made.append(Component(_scripts(info, pods, job)))

@@ -16,7 +16,6 @@ from quarterdeck.operators.trainer.logic.env import (
     refuse_reserved,
     refuse_too_few_processes,
 )
-from quarterdeck.operators.trainer.logic.framework import is_running
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, resources_of, trainer_of
 from quarterdeck.operators.trainer.logic.plugin import (
     ClusterFacts,
@@ -27,7 +26,7 @@ from quarterdeck.operators.trainer.logic.plugin import (
     Watch,
     config_map,
 )
-from quarterdeck.operators.trainer.logic.secret import key_digest, ssh_secret
+from quarterdeck.operators.trainer.logic.secret import ssh_secret
 from quarterdeck.operators.trainer.logic.template import (
     Json,
     container_of,
@@ -38,6 +37,8 @@ from quarterdeck.operators.trainer.logic.template import (
 from quarterdeck.operators.trainer.types import MLPolicy, MpiPolicy, TrainJob
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
+
+from .key import build_key
 
 __all__ = ["Mpi"]
 
@@ -111,13 +112,7 @@ class Mpi:
         """The key pair, if there is none yet, and the hostfile."""
         if not self.is_active(info.ml_policy):
             return []
-        secret = present.secret
-        made: list[Component] = []
-        if secret is None:
-            secret = ssh_secret(job)
-            made.append(Component(secret, is_created_once=True))
-        if not is_running(job, present.jobset):
-            info.record[names.KEY_DIGEST] = key_digest(secret)
+        made = build_key(info, job, present, ssh_secret)
         info.processes = info.processes or _slots_of_launcher(info)
         if info.processes:
             made.append(Component(_hostfile(info, job)))

@@ -19,7 +19,7 @@ import msgspec
 
 from .command import USUAL_PORT
 
-__all__ = ["DashboardOrder", "dashboard_door"]
+__all__ = ["DashboardOrder", "dashboard_on_demand"]
 
 _LOOPBACK = "127.0.0.1"
 _STOP_SECONDS = 5.0
@@ -36,13 +36,13 @@ class DashboardOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def dashboard_door(kubeconfig: dict[str, Any], title: str) -> AsyncIterator[str]:
+async def dashboard_on_demand(kubeconfig: dict[str, Any], title: str) -> AsyncIterator[str]:
     """Listen, and start the page when somebody connects. Gives the address to open."""
     with _listening() as listening:
         listening.setblocking(False)
         token = secrets.token_urlsafe(24)
         order = DashboardOrder(descriptor=listening.fileno(), token=token, title=title, kubeconfig=kubeconfig)
-        waiting = asyncio.create_task(_serve_whoever_comes(listening, order), name="dashboard door")
+        waiting = asyncio.create_task(_serve_whoever_comes(listening, order), name="dashboard on demand")
         try:
             yield f"http://{_LOOPBACK}:{listening.getsockname()[1]}/?token={token}"
         finally:

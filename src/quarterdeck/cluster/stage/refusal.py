@@ -16,7 +16,7 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["NAME", "stage_teller"]
+__all__ = ["NAME", "refusal_controller"]
 
 NAME: Final = "simulated-stage-controller"
 
@@ -33,7 +33,7 @@ def _refusal(stage: Stage) -> str:
     return ""
 
 
-class _Teller(Reconciler[Resource]):
+class _RefusalReconciler(Reconciler[Resource]):
     def __init__(self, recorder: Recorder) -> None:
         self._recorder: Final = recorder
 
@@ -48,6 +48,6 @@ class _Teller(Reconciler[Resource]):
         return None
 
 
-def stage_teller(recorder: Recorder) -> Controller[Resource]:
+def refusal_controller(recorder: Recorder) -> Controller[Resource]:
     """The controller, for ``manager.add``; it waits for the kind to be defined."""
-    return Builder[Resource](name=NAME).watches(Stage, optional=True).build(_Teller(recorder))
+    return Builder[Resource](name=NAME).watches(Stage, optional=True).build(_RefusalReconciler(recorder))

@@ -1,0 +1,25 @@
+"""The key by which the pods of a TrainJob know each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quarterdeck.api.k8s import Secret
+from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.logic.framework import is_running
+from quarterdeck.operators.trainer.logic.info import Info
+from quarterdeck.operators.trainer.logic.plugin import Component, Present
+from quarterdeck.operators.trainer.logic.secret import key_digest
+from quarterdeck.operators.trainer.types import TrainJob
+
+__all__ = ["build_key"]
+
+
+def build_key(
+    info: Info, job: TrainJob, present: Present, make: Callable[[TrainJob], Secret]
+) -> list[Component]:
+    """The key, if there is none yet. Pods that start from now on are recorded to have it."""
+    secret = present.secret or make(job)
+    if not is_running(job, present.jobset):
+        info.record[names.KEY_DIGEST] = key_digest(secret)
+    return [] if present.secret else [Component(secret, is_created_once=True)]
