@@ -34,8 +34,6 @@ from .shared import SharedState
 
 __all__ = ["SetGangs"]
 
-_SILENCE: Final = 1.0
-"""Seconds for which nothing is said about a new gang without pods: mostly they are there by then."""
 _PENDING: Final = Verdict(
     names.INITIALIZED,
     "False",
@@ -51,8 +49,6 @@ class SetGangs:
     def __init__(self, shared: SharedState, settled: SettledChildren) -> None:
         self._shared: Final = shared
         self._settled: Final = settled
-        self._made: Final[dict[str, float]] = {}
-        """UIDs of gangs about which nothing is said yet, and when they were made."""
 
     async def levels(self, ctx: Context[PodCliqueSet]) -> Sequence[TopologyLevel] | None:
         """The levels of the set's topology; nothing if it has none, or if that does not exist."""
@@ -82,7 +78,7 @@ class SetGangs:
         return plan_gangs(ctx.obj, replicas, self._view(ctx.obj, levels))
 
     async def make(self, ctx: Context[PodCliqueSet], whole: SetPlan, plans: Sequence[GangPlan]) -> None:
-        """Delete gangs that should not be, and make those that are missing."""
+        """Delete gangs that should not be, make those that are missing, and say that they are empty."""
         present = {gang.metadata.name: gang for gang in ctx.index(PodGang, controlled_by(ctx.obj))}
         wanted = {plan.name for plan in plans}
         doomed = [
@@ -91,13 +87,16 @@ class SetGangs:
         await slow_start(doomed, lambda gang: self._delete(ctx, gang))
         scheduler = self._scheduler(ctx.obj, present)
 
-        async def make(plan: GangPlan) -> None:
-            made = await self._write(ctx, plan, None, {}, scheduler)
-            self._made[made.metadata.uid] = self._shared.clock.monotonic()
-            filling = _Filling(plan, made, _references(made), is_complete=False)
-            self._settled.settle(ctx.obj.metadata.uid, made, filling.cause(whole))
+        async def ensure(plan: GangPlan) -> None:
+            known = present.get(plan.name)
+            if known is None:
+                known = await self._write(ctx, plan, None, {}, scheduler)
+                filling = _Filling(plan, known, _references(known), is_complete=False)
+                self._settled.settle(ctx.obj.metadata.uid, known, filling.cause(whole))
+            if find_condition(known.status.conditions, names.INITIALIZED) is None:
+                await self._tell(ctx, known, _PENDING)
 
-        await slow_start([plan for plan in plans if plan.name not in present], make)
+        await slow_start([plan for plan in plans if _is_new(present.get(plan.name))], ensure)
 
     async def _delete(self, ctx: Context[PodCliqueSet], gang: PodGang) -> None:
         name, failure = gang.metadata.name, f"Error deleting PodGang {gang.key}"
@@ -107,7 +106,6 @@ class SetGangs:
             ignore_not_found(),
         ):
             await ctx.delete(gang)
-        self._made.pop(gang.metadata.uid, None)
         ctx.event("Normal", "PodGangDeleteSuccessful", f"Deleted PodGang {gang.key}")
 
     def _scheduler(self, pcs: PodCliqueSet, present: Mapping[str, PodGang]) -> str:
@@ -171,11 +169,9 @@ class SetGangs:
             written = await self._write(ctx, filling.plan, filling.gang, filling.pods)
             self._settled.settle(owner, written, filling.cause(whole))
             if filling.is_complete and not is_initialized(filling.gang):
-                self._made.pop(written.metadata.uid, None)
                 await self._tell(ctx, written, _COMPLETE)
 
-        due: list[_Filling] = []
-        untold: list[PodGang] = []
+        due = []
         for plan in plans:
             gang = present.get(plan.name)
             if gang is None or gang.metadata.is_deleting:
@@ -185,16 +181,10 @@ class SetGangs:
             if not filling.is_complete:
                 text = f"Waiting for all pods to be created or assigned for PodGang {plan.name}"
                 sweep.come_back(names.RETRY, text)
-                waits = self._silence(gang)
-                if waits > 0:
-                    sweep.come_back(waits, text)
-                elif not _is_told(gang):
-                    untold.append(gang)
             is_told = not filling.is_complete or is_initialized(gang)
             if not (is_told and self._settled.is_settled(owner, gang, filling.cause(whole))):
                 due.append(filling)
         await slow_start(due, write)
-        await slow_start(untold, lambda gang: self._tell(ctx, gang, _PENDING))
 
     def _filling(
         self, ctx: Context[PodCliqueSet], plan: GangPlan, gang: PodGang, cliques: Mapping[str, PodClique]
@@ -204,16 +194,6 @@ class SetGangs:
             return _Filling(plan, gang, pods, is_complete=True)
         listed = self._present_pods(ctx, plan) if is_initialized(gang) else _references(gang)
         return _Filling(plan, gang, listed, is_complete=False)
-
-    def _silence(self, gang: PodGang) -> float:
-        """Seconds until something is said about a gang that misses pods."""
-        made_at = self._made.get(gang.metadata.uid)
-        if made_at is None:
-            return 0.0
-        left = made_at + _SILENCE - self._shared.clock.monotonic()
-        if left <= 0:
-            del self._made[gang.metadata.uid]
-        return left
 
     def _present_pods(self, ctx: Context[PodCliqueSet], plan: GangPlan) -> dict[str, list[str]]:
         """The pods of a gang that are there."""
@@ -242,9 +222,12 @@ class _Filling(msgspec.Struct, frozen=True, eq=False):
         return whole, self.plan, self.pods
 
 
-def _is_told(gang: PodGang) -> bool:
-    """Something is said about its pods."""
-    return find_condition(gang.status.conditions, names.INITIALIZED) is not None
+def _is_new(gang: PodGang | None) -> bool:
+    """It has to be made, or nothing is said about its pods yet; the end of one that goes brings us back."""
+    if gang is None:
+        return True
+    is_told = find_condition(gang.status.conditions, names.INITIALIZED) is not None
+    return not is_told and not gang.metadata.is_deleting
 
 
 def _all_pods(
