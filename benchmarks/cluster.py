@@ -54,12 +54,12 @@ def _children(pid: int) -> list[int]:
 
 
 @contextmanager
-def cluster(nodes: int) -> Iterator[Cluster]:
-    """``quarterdeck up`` as a process of its own, without operators."""
+def cluster(nodes: int, operators: str = "none") -> Iterator[Cluster]:
+    """``quarterdeck up`` as processes of its own."""
     with tempfile.TemporaryDirectory(prefix="quarterdeck-bench-") as directory:
         kubeconfig = Path(directory, "kubeconfig")
         command = [sys.executable, "-m", "quarterdeck.cli", "up", "--port", "0", "--nodes", str(nodes)]
-        command += ["--operators", "none", "--kubeconfig", str(kubeconfig)]
+        command += ["--operators", operators, "--kubeconfig", str(kubeconfig)]
         started = time.monotonic()
         environment = {**os.environ, "XDG_STATE_HOME": directory}  # not among the clusters of the user
         process = subprocess.Popen(

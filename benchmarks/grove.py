@@ -1,13 +1,14 @@
 """Grove: planning the children of a PodCliqueSet, and pods per second until a set runs.
 
-    python -m benchmarks grove [--only plan|settle|replicas|operator] [--pods N...] [--peer "COMMAND"]
+    python -m benchmarks grove [--only plan|settle|replicas|operator] [--pods N...] [--replicas N]
+        [--peer "COMMAND"]
 
 `plan`: CPU from a set to all its PodCliques, groups, gangs and Services, at growing numbers of replicas.
 `settle`: a set is created on the cluster of `quarterdeck up`, with nodes, scheduler and kubelet in the same
 process, and is waited for until all its pods run: one gang each of a router and of groups of eight pods.
 Most of the time is the cluster's own; beside it, in the same run, as many bare pods that a client creates.
-`replicas`: the same for many gangs of two or four pods: pods a second until all gates are lifted,
-until all are ready, and how long a small request takes meanwhile.
+`replicas`: many gangs of two or four pods on `quarterdeck up`: pods a second until all gates are lifted,
+until all are ready, the CPU of all its processes, and how long a small request takes meanwhile.
 `operator`: the CPU that the operator takes for a pod of such a set, in a process of its own, and that of the
 server and of the cluster's controllers beside it. `--peer` is a command that runs the operator of Grove in
 Go, which you have built yourself, on the cluster of $KUBECONFIG: it does the same work in the same run.
@@ -21,17 +22,16 @@ import statistics
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import Any
 
 import uvloop
 
 from quarterdeck.api import DynamicObject
-from quarterdeck.api.k8s import Namespace, Pod
+from quarterdeck.api.k8s import Pod
 from quarterdeck.apiserver import ServerOptions
 from quarterdeck.cli.cluster import cluster_in_one_process
 from quarterdeck.client import Bookmark, Client, InProcessTransport
 from quarterdeck.cluster.node.registration import NodeSettings
-from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.logic.childplan import plan_services
 from quarterdeck.operators.grove.logic.cliqueplan import (
@@ -45,43 +45,16 @@ from quarterdeck.operators.grove.logic.templatehash import clique_hashes
 from quarterdeck.operators.grove.types import PodCliqueSet
 
 from .groveoperator import bench_operator
+from .grovereplicas import bench_replicas
+from .groveset import PER_GROUP, clique, many_gangs, pod_clique_set
 
 REPLICAS = (1, 10, 100, 1000)
 ROUNDS = 5
 PODS = (100, 400)
-PER_GROUP = 8
 PER_NODE = 110
 MANY = (1000, 5000)
-GOAL = 500
-"""Pods a second."""
-PATIENCE = 0.05
-"""Seconds that a small request may take."""
 PATIENCE_OF_ALL = 1200
 """Seconds until all pods run."""
-Json = dict[str, Any]
-
-
-def _clique(name: str, replicas: int) -> Json:
-    container = {"name": "main", "image": "example.com/model:1", "resources": {"requests": {"cpu": "10m"}}}
-    spec = {"roleName": name, "replicas": replicas, "podSpec": {"containers": [container]}}
-    return {"name": name, "spec": spec}
-
-
-def pod_clique_set(replicas: int, groups: int) -> Json:
-    """A router, and groups of one leader with workers; the first group belongs to the router's gang."""
-    cliques = [_clique("router", 1), _clique("leader", 1), _clique("worker", PER_GROUP - 1)]
-    group = {"name": "g", "cliqueNames": ["leader", "worker"], "replicas": groups, "minAvailable": 1}
-    template = {
-        "cliques": cliques,
-        "podCliqueScalingGroups": [group],
-        "cliqueStartupType": names.ANY_ORDER,
-    }
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": "PodCliqueSet",
-        "metadata": {"name": "bench", "namespace": "default"},
-        "spec": {"replicas": replicas, "template": template},
-    }
 
 
 def plan_all(pcs: PodCliqueSet) -> int:
@@ -139,92 +112,17 @@ async def bench_settle(sizes: list[int]) -> bool:
     return growth <= 1.5
 
 
-def many_gangs(replicas: int, pods: int) -> Json:
-    """A set of many replicas, each a gang of one clique."""
-    clique = _clique("worker", pods)
-    template = {"cliques": [clique], "cliqueStartupType": names.ANY_ORDER}
-    made = pod_clique_set(replicas, 1)
-    return {**made, "spec": {"replicas": replicas, "template": template}}
-
-
-async def bench_replicas(sizes: list[int]) -> bool:
-    """Pods a second of sets of many replicas, against the goal, and the API's answers meanwhile."""
-    print("\nsets of many replicas, on the cluster of `quarterdeck up`, in one process")
-    is_good = True
-    for size in sizes:
-        per_gang = 2 if size <= 1000 else 4
-        found = await _race(size, many_gangs(size // per_gang, per_gang))
-        rate = size / found.ready
-        is_good = is_good and rate >= GOAL and found.p99 <= PATIENCE
-        print(
-            f"  {size:>5,} pods of {size // per_gang:,} replicas  gates lifted {size / found.lifted:6.0f}/s  "
-            f"ready {rate:6.0f}/s (≥ {GOAL})  {found.cpu / size * 1e3:5.2f} ms CPU each  "
-            f"p99 of a request {found.p99 * 1e3:6.1f} ms (≤ {PATIENCE * 1e3:.0f})"
-        )
-    return is_good
-
-
-class _Race(NamedTuple):
-    lifted: float
-    ready: float
-    cpu: float
-    p99: float
-
-
-async def _race(count: int, document: Json) -> _Race:
-    """Seconds until all gates are lifted, until all pods are ready, of CPU, and of one request in 100."""
-    nodes = NodeSettings(count=count // PER_NODE + 1, capacity={"cpu": "32", "pods": str(PER_NODE)})
-    async with cluster_in_one_process(
-        ServerOptions(), [GroveOperator()], {}, asyncio.Event(), nodes=nodes
-    ) as server:
-        client = Client.over(InProcessTransport(server.local()))
-        waits: list[float] = []
-        asking = asyncio.create_task(_ask(client, waits))
-        started, cpu = time.perf_counter(), time.process_time()
-        await client.create(DynamicObject(document))
-        lifted = ready = 0.0
-        async with asyncio.timeout(PATIENCE_OF_ALL), aclosing(_progress(client)) as progress:
-            async for seen in progress:
-                now = time.perf_counter() - started
-                if not lifted and len(seen.lifted) == count:
-                    lifted = now
-                if len(seen.running) == count:
-                    ready = now
-                    break
-        asking.cancel()
-        spent = time.process_time() - cpu
-        await client.aclose()
-    return _Race(lifted, ready, spent, statistics.quantiles(waits, n=100)[-1])
-
-
-class _Seen(NamedTuple):
-    lifted: set[str]
-    running: set[str]
-
-
-async def _progress(client: Client) -> AsyncGenerator[_Seen]:
-    """Names of the pods whose gates are lifted and that run, after each change of one."""
-    seen = _Seen(set(), set())
+async def _progress(client: Client) -> AsyncGenerator[set[str]]:
+    """Names of the pods that run, after each change of one."""
+    running: set[str] = set()
     async with client.watch(Pod.type_info.gvk, namespace="default") as events:
         async for event in events:
             if isinstance(event, Bookmark):
                 continue
             pod = event.object
-            name = pod["metadata"]["name"]
-            if not pod["spec"].get("schedulingGates"):
-                seen.lifted.add(name)
             if pod["status"].get("phase") == "Running":
-                seen.running.add(name)
-            yield seen
-
-
-async def _ask(client: Client, waits: list[float]) -> None:
-    """A small request every few milliseconds."""
-    while True:
-        begun = time.perf_counter()
-        await client.get(Namespace, "default")
-        waits.append(time.perf_counter() - begun)
-        await asyncio.sleep(0.01)
+                running.add(pod["metadata"]["name"])
+            yield running
 
 
 async def _run(count: int, begin: Any) -> tuple[float, float]:
@@ -237,8 +135,8 @@ async def _run(count: int, begin: Any) -> tuple[float, float]:
         started, cpu = time.perf_counter(), time.process_time()
         beginning = asyncio.create_task(begin(client))
         async with asyncio.timeout(PATIENCE_OF_ALL), aclosing(_progress(client)) as progress:
-            async for seen in progress:
-                if len(seen.running) == count:
+            async for running in progress:
+                if len(running) == count:
                     break
         await beginning
         spent = time.perf_counter() - started, time.process_time() - cpu
@@ -247,7 +145,7 @@ async def _run(count: int, begin: Any) -> tuple[float, float]:
 
 
 async def _bare_pods(client: Client, count: int) -> None:
-    spec = _clique("bare", 1)["spec"]["podSpec"]
+    spec = clique("bare", 1)["spec"]["podSpec"]
     for index in range(count):
         metadata = {"name": f"bare-{index}", "namespace": "default"}
         await client.create(
@@ -263,6 +161,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks grove", description=__doc__)
     parser.add_argument("--only", choices=("plan", "settle", "replicas", "operator"))
     parser.add_argument("--pods", type=int, nargs="+", help=f"default: {PODS}, of many replicas {MANY}")
+    parser.add_argument("--replicas", type=int, help="gangs of `replicas`; default: of 2 pods, or of 4")
     parser.add_argument("--peer", default="", metavar="COMMAND")
     options, _ = parser.parse_known_args(arguments)
     good = True
@@ -271,7 +170,7 @@ def main(arguments: list[str]) -> int:
     if options.only in (None, "settle"):
         good = uvloop.run(bench_settle(options.pods or list(PODS))) and good
     if options.only in (None, "replicas"):
-        good = uvloop.run(bench_replicas(options.pods or list(MANY))) and good
+        good = bench_replicas(options.pods or list(MANY), options.replicas) and good
     if options.only in (None, "operator"):
         good = bench_operator(options.pods or [MANY[0]], many_gangs, options.peer) and good
     return 0 if good else 1

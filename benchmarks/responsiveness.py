@@ -35,7 +35,7 @@ import uvloop
 
 from . import wire
 from .apiserver import Embedded, Real, Server, is_built, pods
-from .grove import PER_GROUP, pod_clique_set
+from .groveset import PER_GROUP, pod_clique_set
 
 PERIOD = 0.01
 SPARE_CONNECTIONS = 16

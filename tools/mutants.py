@@ -10,7 +10,8 @@ First the tests of a room run once, and it is noted which of them reach which fu
 of the room is over, one place in it is changed (``<`` to ``<=``, ``and`` to ``or``, ``+`` to ``-``, a number
 by one, a ``not`` dropped, a result turned into ``None``), and the tests that reach it run until one fails,
 the quick ones first, at most a minute of them. If none fails, the change survived. A run that takes ten times
-as long as it should counts as noticed.
+as long as it should counts as noticed. The tests are collected once, and each change is tried in a fork; a
+change to what runs at import is tried in a process of its own.
 
 The seed decides which places, in which order; a longer run tries more of the same. Everything happens in
 copies of the tree that are removed at the end. The last lines say the share per room:
@@ -36,10 +37,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, NoReturn
+from typing import Final, Literal, NoReturn, cast
 
 TOOLS: Final = Path(__file__).resolve().parent
 ROOT: Final = TOOLS.parent
@@ -128,6 +129,18 @@ class Copy:
 
     def pytest(self, *words: str, timeout: float, **settings: str) -> int | None:
         """The exit code, or ``None`` for a run that had to be ended."""
+        process = self.start(["-p", "mutation.reach", *words], settings)
+        try:
+            return process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            end(process)
+
+    def start(
+        self, words: Sequence[str], settings: Mapping[str, str], inherited: Sequence[int] = ()
+    ) -> subprocess.Popen[bytes]:
+        """A run of pytest in the copy."""
         places = [str(self.root / "src"), str(self.root / "tools")]
         environment = {
             **os.environ,
@@ -136,25 +149,73 @@ class Copy:
             "PYTHONPYCACHEPREFIX": str(self.root / "compiled"),
         }
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what did not change is compiled once
-        command = [sys.executable, "-m", "pytest", "-p", "mutation.reach", "-p", "no:xdist", *words]
-        process = subprocess.Popen(
-            command,
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-p", "no:xdist", *words],
             cwd=self.root,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            pass_fds=inherited,
             start_new_session=True,
         )
-        try:
-            return process.wait(timeout)
-        except subprocess.TimeoutExpired:
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Whatever the tests started belongs to the session of the run and ends with it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+class Warm:
+    """The tests of a room, collected once in a process that tries each change in a fork."""
+
+    def __init__(self, copy: Copy, folders: Sequence[str]) -> None:
+        self._root: Final = copy.root
+        asked, self._questions = os.pipe()
+        self._answers, told = os.pipe()
+        self._process: Final = copy.start(
+            ["-p", "mutation.warm", "--continue-on-collection-errors", *folders],
+            {"MUTATION_PIPES": f"{asked},{told}"},
+            inherited=(asked, told),
+        )
+        os.close(asked)
+        os.close(told)
+        self._reader: Final = os.fdopen(self._answers, "rb")
+        self._passes: Final[dict[str, bool]] = {}
+        """Whether a test that has failed in a fork passes in one unchanged."""
+
+    def judge(self, path: Path, source: bytes, tests: Sequence[str], seconds: float) -> Verdict | None:
+        """Whether one of these tests notices a file's new text; ``None`` if a fork cannot tell."""
+        verdict, test = self._ask(path, source, tests, seconds)
+        if verdict == "noticed" and not self._is_right(path, test, seconds):
             return None
-        finally:
-            # whatever the tests started belongs to the session of the run and ends with it
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        return cast("Verdict", verdict) if verdict in ("noticed", "hung", "survived") else None
+
+    def _is_right(self, path: Path, test: str, seconds: float) -> bool:
+        if test and test not in self._passes:
+            unchanged = (self._root / path).read_bytes()
+            self._passes[test] = self._ask(path, unchanged, [test], seconds)[0] == "survived"
+        return self._passes.get(test, True)
+
+    def _ask(self, path: Path, source: bytes, tests: Sequence[str], seconds: float) -> tuple[str, str]:
+        question = {"path": str(self._root / path), "source": source.decode(), "tests": tests}
+        line = json.dumps({**question, "seconds": seconds}) + "\n"
+        try:
+            with memoryview(line.encode()) as left:
+                while left:
+                    left = left[os.write(self._questions, left) :]
+        except BrokenPipeError:
+            return "cold", ""
+        answer = json.loads(self._reader.readline() or b'{"verdict": "cold", "test": ""}')
+        return answer["verdict"], answer["test"]
+
+    def close(self) -> None:
+        """End the process."""
+        os.close(self._questions)
+        self._reader.close()
+        end(self._process)
 
 
 def record(copy: Copy, folders: Sequence[str]) -> Tests:
@@ -183,17 +244,20 @@ def record(copy: Copy, folders: Sequence[str]) -> Tests:
     return Tests(seconds, reach)
 
 
-def judge(copy: Copy, tests: Tests, path: Path, change: Change) -> Verdict:
+def judge(copy: Copy, warm: Warm, tests: Tests, path: Path, change: Change) -> Verdict:
     """Whether a test notices the change."""
     source = (copy.root / path).read_bytes()
     wanted = tests.reaching(path, _function(source, change.line))
     if not wanted:
         return "not reached"
     selected = tests.quick(wanted)
+    timeout = START_SECONDS + PATIENCE * sum(tests.seconds[test] for test in selected)
+    verdict = warm.judge(path, change.applied(source), selected, timeout)
+    if verdict is not None:
+        return verdict
     names = copy.root / "wanted.txt"
     names.write_text("\n".join(selected))
     files = sorted({test.partition("::")[0] for test in selected})
-    timeout = START_SECONDS + PATIENCE * sum(tests.seconds[test] for test in selected)
     copy.write(path, change.applied(source))
     try:
         code = copy.pytest("--exitfirst", *files, timeout=timeout, MUTATION_TESTS=str(names))
@@ -235,13 +299,14 @@ def run_room(room: str, options: argparse.Namespace, seconds: float) -> Result:
         print(f"{room}: tests of {', '.join(folders)}", flush=True)
         tests = record(copy, folders)
         ends = time.monotonic() + seconds
-        for path, change in candidates(copy.root, room, options.at, options.seed):
-            if time.monotonic() >= ends or result.verdicts.total() >= options.count:
-                break
-            verdict = judge(copy, tests, path, change)
-            result.verdicts[verdict] += 1
-            place = f"{path.relative_to(SOURCE)}:{change.line}"
-            print(f"  {result.verdicts.total():4} {verdict:12} {place}  {change}", flush=True)
+        with contextlib.closing(Warm(copy, folders)) as warm:
+            for path, change in candidates(copy.root, room, options.at, options.seed):
+                if time.monotonic() >= ends or result.verdicts.total() >= options.count:
+                    break
+                verdict = judge(copy, warm, tests, path, change)
+                result.verdicts[verdict] += 1
+                place = f"{path.relative_to(SOURCE)}:{change.line}"
+                print(f"  {result.verdicts.total():4} {verdict:12} {place}  {change}", flush=True)
     return result
 
 

@@ -10,6 +10,7 @@ import pytest
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool, SubnetPoolClaim
+from quarterdeck.runtime.election import LeaderElection
 from quarterdeck.testing import (
     WRITES,
     CutWatch,
@@ -21,6 +22,7 @@ from quarterdeck.testing import (
     TestCluster,
     eventually,
 )
+from quarterdeck.testing.election import LoopElector
 
 from .ipamkit import (
     SPACE,
@@ -293,6 +295,26 @@ async def test_a_claim_deleted_while_its_create_is_unclear_leaves_nothing_behind
             assert await outcome(client, "b") == ("Bound", "10.0.0.0/24", "")
 
 
+def _elector(cluster: TestCluster) -> LoopElector:
+    return LoopElector(
+        cluster.link(name="election"), LeaderElection(name="ipam", namespace=SPACE, identity="b")
+    )
+
+
+@pytest.mark.parametrize("is_elected", [False, True])
+async def test_subnets_are_listed_again_only_by_who_was_elected(is_elected: bool) -> None:
+    """What a leader's cache has may be from before its term; otherwise the term began with the cache."""
+    async with ipam_cluster() as cluster:
+        await cluster.client.create(pool())
+        await cluster.client.create(subnet("x", "10.0.0.0/24"))
+        operator = Operator(cluster, elector=_elector(cluster) if is_elected else None)
+        async with operator.running():
+            await cluster.client.create(claim("a"))
+            await operator.settle()
+            assert await outcome(cluster.client, "a") == ("Bound", "10.0.1.0/24", "")
+            assert (operator.value("subnet_list_pages_total") > 0) is is_elected
+
+
 async def test_a_new_leader_knows_what_the_old_one_created_a_moment_ago() -> None:
     """(c): the cache of the new process is behind; its allocations are not."""
     async with ipam_cluster() as cluster:
@@ -303,7 +325,7 @@ async def test_a_new_leader_knows_what_the_old_one_created_a_moment_ago() -> Non
             await client.create(claim("a", 25))
             await first.settle()
         plan = FaultPlan(0, DelayEvents((30.0, 30.0), resources=frozenset({"subnets.plexaubnet.io"})))
-        second = Operator(cluster, plan=plan)
+        second = Operator(cluster, plan=plan, elector=_elector(cluster))
         async with second.running():
             await asyncio.sleep(1)
             await client.create(subnet("x", "10.0.0.128/26"))

@@ -1,1 +1,1 @@
-"""The parts of ``tools/mutants.py``: what can be changed in a file, and which tests reach it."""
+"""The parts of ``tools/mutants.py``: what can be changed in a file, which tests reach it, and trying it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import urllib.request
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -35,10 +36,13 @@ def test_a_pod_that_ends_well_has_succeeded(space: Space) -> None:
 
 
 def test_a_pod_that_fails_says_how(space: Space) -> None:
-    space.pod("fails", "echo -n because > /dev/termination-log; exit 3")
+    path = Path("/dev/last-words-of-a-test")
+    script = f"echo -n because > {path}; echo > /dev/null; exit 3"
+    space.pod("fails", script, container={"terminationMessagePath": str(path)})
     pod = space.phase("fails", "Failed")
     ended = state(pod)["terminated"]
     assert (ended["exitCode"], ended["reason"], ended["message"]) == (3, "Error", "because")
+    assert not path.exists()  # the machine's own folders stay as they are
 
 
 def test_the_end_of_the_log_stands_in_for_last_words(space: Space) -> None:
@@ -132,6 +136,47 @@ def test_restart_rules_go_before_the_policy(space: Space) -> None:
         },
     )
     assert space.phase("rules", "Succeeded")["status"]["containerStatuses"][0]["restartCount"] == 1
+
+
+def test_a_rule_begins_the_whole_pod_again(space: Space) -> None:
+    mounts = [{"name": "shared", "mountPath": "/shared"}]
+    rules = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]
+    init = {
+        "name": "first",
+        "image": "none",
+        "command": ["sh", "-c", "echo init >> /shared/order"],
+        "volumeMounts": mounts,
+    }
+    script = (
+        "while ! grep -q other /shared/order; do sleep 0.1; done;"
+        "test -e /shared/seen && sleep 60; touch /shared/seen; exit 42"
+    )
+    bystander = {**init, "name": "other", "command": ["sh", "-c", "echo other >> /shared/order; sleep 60"]}
+    main = {
+        **init,
+        "name": "main",
+        "restartPolicy": "Never",
+        "restartPolicyRules": rules,
+        "command": ["sh", "-c", script],
+    }
+    space.pod(
+        "round",
+        initContainers=[init],
+        containers=[main, bystander],
+        volumes=[{"name": "shared", "emptyDir": {}}],
+        terminationGracePeriodSeconds=1,
+    )
+
+    def has_begun_again(pod: Json) -> bool:
+        statuses = [*pod["status"].get("initContainerStatuses", ()), *pod["status"]["containerStatuses"]]
+        return [each["restartCount"] for each in statuses] == [1, 1, 1] and condition(pod, READY) == "True"
+
+    space.until("round", lambda pod: "containerStatuses" in pod["status"])
+    pod = space.until("round", has_begun_again)
+    assert condition(pod, "AllContainersRestarting") == "False"
+    assert pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 42
+    order = space.kubectl("exec", "round", "-c", "main", "--", "cat", "/shared/order").split()
+    assert order[:3] == ["init", "other", "init"]
 
 
 def test_a_pod_past_its_deadline_fails(space: Space) -> None:

@@ -68,6 +68,13 @@ def test_attach_reaches_the_program_itself(space: Space, how: dict[str, str]) ->
     space.phase("reads", "Succeeded")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make the device that gives terminals")
+def test_programs_have_terminals_of_their_own(space: Space) -> None:
+    space.pod("terminals", "exec python3 -c 'import os; print(os.ttyname(os.openpty()[1]))'")
+    space.phase("terminals", "Succeeded")
+    assert space.logs("terminals").startswith("/dev/pts/")
+
+
 def test_files_are_copied_in_and_out(space: Space, tmp_path: Path) -> None:
     space.pod("copies", "while :; do sleep 0.1; done")
     space.until("copies", lambda pod: condition(pod, READY) == "True")

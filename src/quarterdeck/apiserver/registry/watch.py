@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -28,6 +28,10 @@ Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 #: a reader that is this far behind is cut off; it resumes by resourceVersion
 MAX_BUFFERED = 8 * 1024 * 1024
+#: objects of an initial state that are sent in one go, and in one piece of a longer one
+AT_ONCE, PIECE = 2000, 500
+#: bytes of such pieces that may wait for the reader, and seconds between two looks at them
+PIECES_BUFFERED, BUFFER_PERIOD = 2 * 1024 * 1024, 0.002
 BOOKMARK_PERIOD = 60.0
 _NAMES = {EventType.ADDED: b"ADDED", EventType.MODIFIED: b"MODIFIED", EventType.DELETED: b"DELETED"}
 
@@ -116,7 +120,8 @@ class WatchStream:
         self._fanout = fanout
         self._writer: ChunkWriter | None = None
         self._timers: list[asyncio.TimerHandle] = []
-        self._conversion: asyncio.Task[None] | None = None
+        #: sends what cannot be sent at once; events wait for it in `_pending`
+        self._task: asyncio.Task[None] | None = None
         self._pending: list[Event] = []
         self._columns_sent = False
         # what stands before the metadata of an object of which nothing else was asked for
@@ -137,7 +142,7 @@ class WatchStream:
         store = self._store
         if self._initial:
             if self._rev > store.rev:
-                self._conversion = asyncio.ensure_future(self._start_later())
+                self._task = asyncio.ensure_future(self._start_later())
                 return
             self._send_initial()
         elif self._rev == 0:
@@ -164,16 +169,45 @@ class WatchStream:
             self._timers.append(loop.call_later(BOOKMARK_PERIOD, self._bookmark_again))
 
     def _send_initial(self) -> None:
-        self._send_entries(list(self.resource.bucket.scan(self._namespace)))
+        entries = list(self.resource.bucket.scan(self._namespace))
         self._rev = self._began = self._store.rev
+        if len(entries) > AT_ONCE or not self._is_direct(entries):
+            self._task = asyncio.ensure_future(self._send_in_pieces(entries))
+            return
+        data = b"".join([self._line(event) for event in self._additions(entries)])
+        if data:
+            self._buffer_limit += len(data)  # what there is already is no sign of a slow reader
+            self._write(data)
+        self._write_end_of_initial()
+
+    def _additions(self, entries: Sequence[Entry]) -> list[Event]:
+        matches = self._selection.matches if not self._selection.is_empty else None
+        return [
+            Event(entry.rev, EventType.ADDED, entry, None)
+            for entry in entries
+            if matches is None or matches(entry)
+        ]
+
+    def _write_end_of_initial(self) -> None:
         if self._bookmarks:
             self._write(self._bookmark_line({"k8s.io/initial-events-end": "true"}))
+
+    async def _send_in_pieces(self, entries: Sequence[Entry]) -> None:
+        """A long initial state: others get their turns, and the reader has begun before all is written."""
+        for start in range(0, len(entries), PIECE):
+            while self._writer is not None and self._writer.buffered() > PIECES_BUFFERED:  # noqa: ASYNC110
+                await asyncio.sleep(BUFFER_PERIOD)
+            if not await self._send_events(self._additions(entries[start : start + PIECE])):
+                return
+            await asyncio.sleep(0)
+        self._write_end_of_initial()
+        await self._send_pending()
 
     async def _start_later(self) -> None:
         if not await self._store.wait_for(self._rev, FUTURE_WAIT):
             self._fail(too_large_rev(self._rev, self._store.rev))
             return
-        self._conversion = None
+        self._task = None
         if self._writer is not None:
             self._send_initial()
             self._subscribe()
@@ -184,8 +218,8 @@ class WatchStream:
         self._fanout.remove(self)
         for timer in self._timers:
             timer.cancel()
-        if self._conversion is not None:
-            self._conversion.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
     def end(self) -> None:
         """Finish cleanly; the client resumes where it was."""
@@ -211,7 +245,7 @@ class WatchStream:
 
     def _bookmark(self) -> None:
         self._fanout.flush()
-        if self._writer is not None and not self._pending:
+        if self._writer is not None and self._task is None:
             self._rev = max(self._rev, self._store.rev)
             self._write(self._bookmark_line(None))
 
@@ -223,27 +257,13 @@ class WatchStream:
         obj: Json = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
         return self._document_line(b"BOOKMARK", obj)
 
-    def _send_entries(self, entries: Sequence[Entry]) -> None:
-        if self._selection.is_empty:
-            selected = list(entries)
-        else:
-            selected = [entry for entry in entries if self._selection.matches(entry)]
-        if selected:
-            events = [Event(entry.rev, EventType.ADDED, entry, None) for entry in selected]
-            if not self._is_direct(events):
-                self._convert_later(events)
-                return
-            data = b"".join(self._line(event) for event in events)
-            self._buffer_limit += len(data)  # a large initial state is no sign of a slow reader
-            self._write(data)
-
     def notify(self, batch: Batch) -> None:
         """Committed changes of the bucket, in order; those that were sent before are left out."""
         if self._writer is None:
             return
         events = batch.events
-        if self._conversion is not None or not self._is_direct(events):
-            self._convert_later(events)
+        if self._task is not None or not self._is_direct(event.entry for event in events):
+            self._send_later(events)
             return
         is_new = events[0].rev > self._rev
         fresh = events if is_new else [event for event in events if event.rev > self._rev]
@@ -256,37 +276,52 @@ class WatchStream:
             data = batch.shared[self._form] = self._framed(fresh)
         self._write_framed(data)
 
-    def _convert_later(self, events: list[Event]) -> None:
-        self._pending.extend(events)
-        if self._conversion is None:
-            self._conversion = asyncio.ensure_future(self._convert())
+    def _send_later(self, events: Sequence[Event]) -> None:
+        self._pending.extend(event for event in events if event.rev > self._rev)
+        if self._task is None and self._pending:
+            self._task = asyncio.ensure_future(self._send_pending())
 
-    def _is_direct(self, events: Sequence[Event]) -> bool:
+    def _is_direct(self, entries: Iterable[Entry]) -> bool:
         """Whether the stored text of all these objects can be sent without asking a webhook."""
         resource = self.resource
         if not resource.uses_webhook:
             return True
         return all(
-            resource.raw_body(event.entry) is not None or not resource.needs_webhook(event.entry)
-            for event in events
+            resource.raw_body(entry) is not None or not resource.needs_webhook(entry) for entry in entries
         )
 
-    async def _convert(self) -> None:
-        """Send pending events of a version that a webhook converts, in order."""
-        resource = self.resource
+    async def _send_pending(self) -> None:
+        """Send the events that wait, in order, until there are none."""
         while self._pending and self._writer is not None:
             events, self._pending = self._pending, []
             chosen = [picked for event in events if (picked := self._pick(event)) is not None]
-            try:
-                objects = await resource.read_many([event.entry for event in chosen])
-            except status.StatusError as error:
-                self._conversion = None
-                self._fail(error)
-                return
-            for event, obj in zip(chosen, objects, strict=True):
-                self._write(self._document_line(_NAMES[event.type], obj))
+            if not await self._send_events(chosen):
+                break
             self._rev = max(self._rev, events[-1].rev)
-        self._conversion = None
+        self._task = None
+
+    async def _send_events(self, events: Sequence[Event]) -> bool:
+        """Send events that this selection sees, after a webhook has converted them if one has to.
+
+        Returns whether the stream goes on.
+        """
+        if self._is_direct(event.entry for event in events):
+            data = b"".join([self._line(event) for event in events])
+        else:
+            try:
+                objects = await self.resource.read_many([event.entry for event in events])
+            except status.StatusError as error:
+                self._fail(error)
+                return False
+            data = b"".join(
+                [
+                    self._document_line(_NAMES[event.type], obj)
+                    for event, obj in zip(events, objects, strict=True)
+                ]
+            )
+        if data:
+            self._write(data)
+        return self._writer is not None
 
     def _pick(self, event: Event) -> Event | None:
         """The event as this selection sees it: membership decides between added, modified and deleted."""

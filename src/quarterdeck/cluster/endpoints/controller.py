@@ -40,9 +40,9 @@ _WORKERS: Final = 5
 _PERIOD: Final = 0.1
 """Seconds for which changes of pods are gathered: what comes up or goes together is written once."""
 _LONGEST_PERIOD: Final = 2.0
-"""Seconds for new Services where there are many: their pods come with them, and are written with them."""
-_PERIOD_PER_POD: Final = 0.0001
-"""Added to it for each pod of a Service."""
+"""Seconds, also for new Services where there are many: their pods come soon, and are written with them."""
+_PERIOD_PER_POD: Final = 0.0005
+"""Added to it for each pod of a Service: every write names them all."""
 
 
 class _EndpointsReconciler(Reconciler[Service]):
@@ -54,7 +54,8 @@ class _EndpointsReconciler(Reconciler[Service]):
 
     def batch_period(self, key: Key) -> float:
         views = self._views.get(key)
-        return self._pod_period(key) + (len(views) * _PERIOD_PER_POD if views is not None else 0.0)
+        more = len(views) * _PERIOD_PER_POD if views is not None else 0.0
+        return min(self._pod_period(key) + more, _LONGEST_PERIOD)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """The Endpoints of a Service go with it, whoever made them."""

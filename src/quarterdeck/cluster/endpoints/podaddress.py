@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -90,10 +91,16 @@ class PodAddress:
     def is_deleting(self) -> bool:
         return self.entry.is_deleting
 
-    def addresses(self, *, is_ipv6: bool) -> list[str]:
+    def addresses(self, *, is_ipv6: bool) -> Sequence[str]:
         """Its addresses of one family, as they are usually written."""
-        found = (ip_address(each) for each in self.ips)
-        return [str(each) for each in found if (each.version == 6) == is_ipv6]
+        return self._by_version.get(6 if is_ipv6 else 4, ())
+
+    @cached_property
+    def _by_version(self) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        for each in map(ip_address, self.ips):
+            found.setdefault(each.version, []).append(str(each))
+        return found
 
     def port_of(self, port: ServicePort) -> int | None:
         """The number of the port that a Service means; ``None`` if the pod has no port of that name."""

@@ -157,8 +157,12 @@ def conditions(
     inits: Sequence[ContainerStatus],
     has_network: bool,
     now: Time,
+    restarting: bool | None = None,
 ) -> list[PodCondition]:
-    """The conditions of a kubelet for a pod in this state; what stays as it is keeps its time."""
+    """The conditions of a kubelet for a pod in this state; what stays as it is keeps its time.
+
+    ``restarting`` is whether all containers are about to begin again; None for pods that never do that.
+    """
     verdicts = {
         "PodReadyToStartContainers": _Verdict(has_network),
         "Initialized": _initialized(pod, phase, inits, containers),
@@ -166,6 +170,8 @@ def conditions(
         "ContainersReady": _containers_ready(phase, containers),
         "PodScheduled": _Verdict(True),
     }
+    if restarting is not None:
+        verdicts["AllContainersRestarting"] = _restarting(phase, restarting)
     known = {each.type: each for each in pod.status.conditions}
     return [_condition(pod, known.get(type), type, verdict, now) for type, verdict in verdicts.items()]
 
@@ -182,6 +188,14 @@ def _condition(pod: Pod, known: PodCondition | None, type: str, verdict: _Verdic
         reason=verdict.reason,
         message=verdict.message,
     )
+
+
+def _restarting(phase: str, restarting: bool) -> _Verdict:
+    if phase in ("Succeeded", "Failed"):
+        return _Verdict(False, "PodCompleted" if phase == "Succeeded" else "PodFailed")
+    if not restarting:
+        return _Verdict(False)
+    return _Verdict(True, "RestartAllContainersStarted", "container exited with restart policy rule")
 
 
 def _initialized(

@@ -29,11 +29,13 @@ from .controllers import (
 )
 from .metrics import IpamMetrics
 from .settings import IpamSettings
-from .types import Subnet, definitions
+from .types import Subnet, SubnetPool, definitions
 from .webhooks import IpamGuard
 
 REMEMBERED: Final = 512 * 1024
 """Packed bytes of Subnets that are kept decoded as well: some thousands, the last ones that changed."""
+REMEMBERED_POOLS: Final = 128 * 1024
+"""The same of pools, whose status may list thousands of Subnets."""
 
 
 class IpamOperator:
@@ -47,7 +49,10 @@ class IpamOperator:
 
     def cached_kinds(self) -> Mapping[type[Resource], KindOptions]:
         """All four kinds are cached as a whole; of Subnets there may be a million, read when they change."""
-        return {Subnet: KindOptions(is_packed=True, remembered_bytes=REMEMBERED)}
+        return {
+            Subnet: KindOptions(is_packed=True, remembered_bytes=REMEMBERED),
+            SubnetPool: KindOptions(is_packed=True, remembered_bytes=REMEMBERED_POOLS),
+        }
 
     def setup(self, manager: Manager, environment: OperatorEnvironment) -> OperatorWebhooks:
         """Add controllers, webhooks and the external trigger."""

@@ -15,7 +15,7 @@ __all__ = ["Packing"]
 _WINDOW: Final = -12
 """4 KiB back, raw deflate: no header, no checksum."""
 _MEMORY: Final = 4
-_EFFORT: Final = 1
+_EFFORT: Final = 3
 _MARKS: Final = (b"\x01", b"\x02", b"\x03")
 """Stand for known texts; in JSON such characters are escaped, so they mean nothing else."""
 

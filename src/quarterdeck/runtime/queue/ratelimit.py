@@ -103,7 +103,7 @@ class BucketLimiter(Generic[K]):
             self._tokens = min(self._tokens + (now - self._at) * self._rate, self._burst)
         self._at = now
         self._tokens -= 1
-        return 0.0 if self._tokens >= 0 else -self._tokens / self._rate
+        return max(-self._tokens, 0.0) / self._rate
 
     def forget(self, key: K) -> None:
         """Nothing is remembered per key."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from quarterdeck.cluster.agent.shim import bundle
 from quarterdeck.cluster.agent.shim.order import Bundle
+from quarterdeck.cluster.agent.shim.outside import ready_keys
 
 
 def refused(*_: object, **__: object) -> None:
@@ -68,3 +70,26 @@ def test_only_a_process_of_the_container_is_killed_for_an_entered_program(
     bundle.end_entered(tmp_path, 7)
     assert found == killed
     assert list((tmp_path / "entered").iterdir()) == []
+
+
+def test_what_is_let_go_of_while_others_are_served_is_not_served() -> None:
+    pipes = [os.pipe() for _ in range(3)]
+    with selectors.DefaultSelector() as selector:
+        for reading, writing in pipes:
+            os.write(writing, b"x")
+            selector.register(reading, selectors.EVENT_READ)
+        served = []
+        for key in ready_keys(selector, 0):
+            served.append(key.fd)
+            for reading, _ in pipes:
+                if reading != key.fd:
+                    selector.unregister(reading)
+        assert len(served) == 1
+        # One that is registered anew is another: it has its turn when it is asked for again.
+        selector.register(
+            next(reading for reading, _ in pipes if reading not in served), selectors.EVENT_READ
+        )
+        assert len(list(ready_keys(selector, 0))) == 2
+    for descriptors in pipes:
+        for descriptor in descriptors:
+            os.close(descriptor)

@@ -150,6 +150,41 @@ def test_a_program_that_cannot_be_started_is_waited_for_with_the_reason() -> Non
     assert status.last_state.terminated.reason == "ContainerCannotRun"
 
 
+def rule(action: str, operator: str, *codes: int) -> dict[str, Any]:
+    return {"action": action, "exitCodes": {"operator": operator, "values": list(codes)}}
+
+
+def test_a_rule_may_begin_all_containers_again() -> None:
+    again = rule("RestartAllContainers", "In", 42)
+    containers = [
+        {"name": "a", "image": "i", "restartPolicy": "Never", "restartPolicyRules": [again]},
+        {"name": "b", "image": "i"},
+    ]
+    some = pod(inits=({"name": "i", "image": "i"},), containers=containers, restartPolicy="Never")
+    seen = sight(i=ended(), a=ended(42), b=running())
+    assert make_plan(some, seen) == Plan(begins_again=True)
+    made = make_status(some, seen, ip="", host="127.0.0.1", runtime="process")
+    told = {each.type: (each.status, each.reason) for each in made.conditions}
+    assert told["AllContainersRestarting"] == ("True", "RestartAllContainersStarted")
+    # Begun again: the runs are previous ones, and the init container comes first.
+    old = [ContainerView(previous=run, first=1) for run in (ended(), ended(42), ended(137))]
+    begun = sight(i=old[0], a=old[1], b=old[2])
+    assert starts(make_plan(some, begun)) == [("i", 1)]
+    made = make_status(some, begun, ip="", host="127.0.0.1", runtime="process")
+    assert (made.phase, [each.restart_count for each in made.container_statuses]) == ("Running", [1, 1])
+    assert {each.type: each.status for each in made.conditions}["AllContainersRestarting"] == "False"
+
+
+def test_the_first_rule_that_fits_decides() -> None:
+    rules = [rule("Restart", "In", 3), rule("RestartAllContainers", "NotIn", 0)]
+    some = pod(
+        containers=[{"name": "a", "image": "i", "restartPolicy": "Never", "restartPolicyRules": rules}]
+    )
+    assert starts(make_plan(some, sight(a=ended(3)))) == [("a", 1)]
+    assert make_plan(some, sight(a=ended(4))).begins_again
+    assert make_plan(some, sight(a=ended(0))).outcome == Outcome("Succeeded")
+
+
 def test_last_words_of_all_containers_fit() -> None:
     long = ended(1, message="x" * 4_000 + "y" * 96)
     again = ContainerView(run=running(number=1), previous=long)

@@ -231,3 +231,24 @@ async def test_pods_and_services_find_each_other_whichever_changes(client: Clien
     found = await client.get(Service, "web", NAMESPACE)
     await client.patch(found, MergePatch({"spec": {"selector": {"team": None}}}))
     await wait_for(red={"a"}, blue={"b"}, web={"b", "c"})
+
+
+async def test_many_services_that_come_with_their_pods_are_written_once(client: Client) -> None:
+    """The first ones before anybody knows that they are many."""
+    names = [f"web-{number}" for number in range(30)]
+    for name in names:
+        await client.create(service(name, selector={"app": name}))
+        metadata = {"name": name, "namespace": NAMESPACE, "labels": {"app": name}}
+        spec = {"containers": [{"name": "c", "image": "i"}]}
+        await client.create(
+            DynamicObject({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        )
+
+    async def all_there() -> bool:
+        found = await client.list(Endpoints, namespace=NAMESPACE)
+        return {each.metadata.name for each in found.items if each.subsets} >= set(names)
+
+    assert await eventually(all_there, timeout=120)
+    found = await client.list(EndpointSlice, namespace=NAMESPACE)
+    written_once = [each for each in found.items if each.endpoints and each.metadata.generation == 1]
+    assert len(written_once) >= len(names) - 16

@@ -13,56 +13,34 @@ from .grovekit import clique, pcs
 SET = Key("default", "sample")
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def look(crowds: Crowds, clock: Clock, *, changes: int, seconds: float) -> float:
+def look(crowds: Crowds, *, changes: int, children: int) -> float:
     """The pause after a look that some changes have led to."""
     for _ in range(changes):
         crowds.changed(SET)
-    with crowds.look(SET):
-        clock.now += seconds
-    return crowds.pause(SET)
+    crowds.looked(SET, children)
+    return crowds.changed(SET)
 
 
 def test_a_single_change_does_not_wait_for_others() -> None:
-    clock = Clock()
-    crowds = Crowds(clock, shortest=0.03)
+    crowds = Crowds(shortest=0.03)
     assert crowds.changed(SET) == 0.03
-    assert look(crowds, clock, changes=2, seconds=5.0) == 0.03
+    assert look(crowds, changes=2, children=5000) == 0.03
 
 
-def test_a_set_in_a_crowd_is_left_alone_for_longer_the_longer_a_look_takes() -> None:
-    clock = Clock()
-    crowds = Crowds(clock, shortest=0.03)
-    assert look(crowds, clock, changes=100, seconds=0.0) == 0.03
-    assert look(crowds, clock, changes=100, seconds=0.02) == 0.4
-    assert crowds.changed(SET) == 0.4
-    assert look(crowds, clock, changes=100, seconds=5.0) == 1.0, "never for longer than that"
+def test_a_set_in_a_crowd_is_left_alone_for_longer_the_more_children_it_has() -> None:
+    crowds = Crowds(shortest=0.03)
+    assert look(crowds, changes=100, children=10) == 0.03
+    assert look(crowds, changes=100, children=400) == 0.4
+    assert look(crowds, changes=100, children=5000) == 1.0, "never for longer than that"
 
 
 def test_a_set_is_looked_at_soon_again_when_the_crowd_is_gone() -> None:
-    clock = Clock()
-    crowds = Crowds(clock, shortest=0.03)
-    look(crowds, clock, changes=100, seconds=0.02)
-    assert look(crowds, clock, changes=1, seconds=0.02) == 0.03
-
-
-def test_a_look_that_fails_is_a_look() -> None:
-    crowds = Crowds(Clock(), shortest=0.03)
-    for _ in range(100):
-        crowds.changed(SET)
-    try:
-        with crowds.look(SET):
-            raise TimeoutError
-    except TimeoutError:
-        pass
-    assert look(crowds, Clock(), changes=1, seconds=0.0) == 0.03
+    crowds = Crowds(shortest=0.03)
+    look(crowds, changes=100, children=400)
+    assert look(crowds, changes=1, children=400) == 0.03
+    look(crowds, changes=100, children=400)
+    crowds.forget(SET)
+    assert crowds.changed(SET) == 0.03
 
 
 def _service(version: str = "1", **labels: str) -> Service:

@@ -142,6 +142,8 @@ def test_metadata_is_inherited() -> None:
     found = plan(pod(labels={"user": "u", "team": "other"}, annotations={"user": "v"}), given)
     assert found.labels == {"user": "u", "team": "a"}
     assert found.annotations.keys() == {"note", "user", names.TOP_OWNER_ANNOTATION}
+    keys = [line.partition(":")[0] for line in found.annotations[names.TOP_OWNER_ANNOTATION].splitlines()]
+    assert keys == ["name", "uid", "group", "version", "kind"], "in the order that upstream writes"
     assert yaml.safe_load(found.annotations[names.TOP_OWNER_ANNOTATION]) == {
         "name": "o",
         "uid": "o-uid",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.controllers.registration import TARGET
@@ -21,6 +24,25 @@ def at(version: str, path: str) -> Any:
     for step in path.split("."):
         node = node["items"] if step == "[]" else node["properties"][step]
     return node
+
+
+def _undescribed(schema: dict[str, Any], path: str) -> Iterator[str]:
+    for name, field in schema.get("properties", {}).items():
+        if not field.get("description", "").endswith("."):
+            yield f"{path}.{name}"
+        yield from _undescribed(field, f"{path}.{name}")
+    for nested in (schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(nested, dict):
+            yield from _undescribed(nested, f"{path}[]")
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha1", "v1alpha2"])
+def test_explain_has_a_sentence_for_each_field(version: str) -> None:
+    schema = VERSIONS[version]["schema"]["openAPIV3Schema"]
+    # What metadata means is the same for every kind, and the server says it.
+    found = [path for path in _undescribed(schema, "") if not path.startswith(".metadata")]
+    assert schema["description"]
+    assert not found
 
 
 def test_names_scope_and_versions() -> None:

@@ -325,6 +325,19 @@ def test_a_packed_entry_reads_as_it_came(specs: list[dict[str, str]]) -> None:
         assert packed.make(raw).raw == plain.make(raw).raw == raw
 
 
+@given(name=st.text(min_size=1, max_size=6), uid=st.text(max_size=6), version=st.text(max_size=4))
+def test_what_an_entry_knows_of_its_object_is_put_back_wherever_it_stood(
+    name: str, uid: str, version: str
+) -> None:
+    packed = EntryFactory(is_packed=True)
+    for spec in ({}, {"owner": uid, name: [version, name, uid + name]}):
+        metadata = {"name": name, "uid": uid, "resourceVersion": version}
+        raw = encode({"kind": "Thing", "metadata": metadata, "spec": spec})
+        entry = packed.make(raw)
+        assert entry.raw == raw
+        assert entry.resource_version == version
+
+
 def test_packing_keeps_little_of_what_objects_have_in_common() -> None:
     factory = EntryFactory(is_packed=True)
     sizes = [len(factory.make(encode({**DOC, "spec": {"nodeName": f"n{i}"}})).body) for i in range(9)]

@@ -23,6 +23,17 @@ from tests.unit.runtime.runtimewidget import Widget
 from tests.unit.runtime.widgetcluster import MISSING, WIDGET, colored_widgets
 
 
+async def test_a_handler_may_do_without_what_is_there_from_the_beginning() -> None:
+    async with colored_widgets("a1", "a2") as api, running(api.link) as cache:
+        informer = cache.informer(Widget)
+        early, late = Recorder(), Recorder()
+        await informer.add_handler(early, initial=False).wait_synced()
+        await informer.add_handler(late, initial=False).wait_synced()
+        await api.client.create(Widget(metadata=ObjectMeta(name="a3", namespace="ns")))
+        await until(lambda: early.deltas and late.deltas)
+        assert [delta.entry.name for delta in (*early.deltas, *late.deltas)] == ["a3", "a3"]
+
+
 async def test_handler_is_synced_only_when_it_has_handled_the_initial_list() -> None:
     release = asyncio.Event()
 

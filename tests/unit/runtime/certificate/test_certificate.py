@@ -37,12 +37,13 @@ from quarterdeck.runtime.webhook import (
     ServiceTarget,
     UrlTarget,
     Validator,
+    WebhookInstaller,
     WebhookOptions,
     WebhookServer,
     conversion_stanza,
     webhook_configurations,
 )
-from quarterdeck.testing import eventually
+from quarterdeck.testing import Refuse, eventually
 from quarterdeck.wire.certificate import (
     certificates_in,
     dns_names_of,
@@ -466,6 +467,35 @@ async def test_without_a_client_it_says_so() -> None:
         source.bind(client_of(server))
         async with source.serve(lambda pair: None):
             assert source.bundle
+
+
+@pytest.mark.virtual_time
+async def test_an_installer_is_done_when_every_definition_converts_as_wanted() -> None:
+    async with embedded() as server:
+        link, bundle = link_to(server), Authority().pem
+        installer = WebhookInstaller(
+            link.client, "gangs", UrlTarget("https://localhost:1"), definitions=["gangs.example.io"]
+        )
+        assert not await installer(bundle), "there is no such definition yet"
+        await install(client_of(server), crd(Gang))
+        assert await installer(bundle)
+        link.log.clear()
+        assert await installer(bundle)
+        assert {each.verb for each in link.log} == {"get"}, "nothing differs any more"
+
+
+@pytest.mark.virtual_time
+async def test_a_bundle_that_somebody_was_faster_with_is_not_there_yet() -> None:
+    async with embedded() as server:
+        link = link_to(server)
+        hooks = [Validator(Gang, lambda admission, gang: None)]
+        [configuration] = webhook_configurations("gangs", hooks, ServiceTarget("hook", "kube-system"))
+        await link.client.create(configuration)
+        link.plan.add(Refuse(409, verbs=frozenset({"patch"}), times=1))
+        publish = BundlePublisher(link.client, [BundleTarget.validating("gangs")])
+        assert not await publish(b"pem")
+        assert await publish(b"pem")
+        assert await publish(b"pem"), "it is there already"
 
 
 async def test_a_conversion_stanza_names_service_or_url() -> None:

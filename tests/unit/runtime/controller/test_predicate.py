@@ -20,6 +20,7 @@ from quarterdeck.runtime.controller.predicate import (
     generation_changed,
     label_matches,
     labels_changed,
+    never,
     object_matches,
     resource_version_changed,
     spec_changed,
@@ -158,3 +159,9 @@ def test_owner_is_matched_by_group_and_kind_whatever_the_version() -> None:
     assert list(for_owner(Widget).keys(change, None)) == [Key("ns", "new")]  # type: ignore[arg-type]
     every = for_owner(Widget, only_controller=False)
     assert list(every.keys(change, None)) == [Key("ns", "new"), Key("ns", "friend")]  # type: ignore[arg-type]
+
+
+def test_a_predicate_says_which_sorts_of_change_it_refuses_unseen() -> None:
+    lost = Predicate("lost", create=never, update=lambda _: False)
+    assert [change for change in Change if lost.refuses(change)] == [Change.ADDED]
+    assert not any((lost & lost).refuses(change) for change in Change)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -16,16 +17,17 @@ from quarterdeck.runtime.queue.ratelimit import (
     RateLimiter,
 )
 
-LIMITERS: list[RateLimiter[str]] = [
-    ExponentialLimiter(),
-    FastSlowLimiter(1, 2, 3),
-    JitteredLimiter(ExponentialLimiter()),
-    LargestLimiter(BucketLimiter(), ExponentialLimiter(), FastSlowLimiter(1, 2, 3)),
-]
+LIMITERS: dict[str, Callable[[], RateLimiter[str]]] = {
+    "exponential": ExponentialLimiter,
+    "fast and slow": lambda: FastSlowLimiter(1, 2, 3),
+    "jittered": lambda: JitteredLimiter(ExponentialLimiter()),
+    "largest": lambda: LargestLimiter(BucketLimiter(), ExponentialLimiter(), FastSlowLimiter(1, 2, 3)),
+}
 
 
-@pytest.mark.parametrize("limiter", LIMITERS, ids=lambda each: type(each).__name__)
-async def test_failures_are_counted_by_key_until_they_are_forgotten(limiter: RateLimiter[str]) -> None:
+@pytest.mark.parametrize("kind", LIMITERS)
+async def test_failures_are_counted_by_key_until_they_are_forgotten(kind: str) -> None:
+    limiter = LIMITERS[kind]()
     assert limiter.failures("a") == 0
     limiter.when("a")
     limiter.when("a")

@@ -381,6 +381,11 @@ async def test_kind_and_version_of_a_plain_dictionary_are_checked(head: dict[str
     assert f"the converter returned {named} instead of example.io/v1 Pool" in message
 
 
+class OneWayPool(Resource, group="example.io", version="v2", kind="Pool", plural="pools", storage=False):
+    def to_hub(self) -> Pool:
+        return Pool(metadata=self.metadata)
+
+
 def test_versions_must_belong_together() -> None:
     with pytest.raises(ConfigError, match=r"Gang.example.io cannot be converted to Pool.example.io"):
         Conversion(Pool, Spoke(Gang, lambda x: x, lambda x: x))
@@ -388,6 +393,8 @@ def test_versions_must_belong_together() -> None:
         Conversion(Pool, Spoke(Pool, lambda x: x, lambda x: x))
     with pytest.raises(ConfigError, match="is a spoke without conversion"):
         Conversion(Pool, OldPool)
+    with pytest.raises(ConfigError, match="is a spoke without conversion"):
+        Conversion(Pool, OneWayPool)
     endpoint = ConversionEndpoint()
     endpoint.add(conversion())
     with pytest.raises(ConfigError, match=r"multiple hubs defined for group-kind 'Pool.example.io'"):
@@ -409,6 +416,13 @@ async def test_each_step_of_a_way_may_wait_and_is_taken_once() -> None:
     [converted] = await objects(review(BETA, pool(OLD, network="x")), waiting)
     assert converted["spec"]["net"] == "x"
     assert taken == ["up", "down"]
+
+
+def test_what_is_no_json_is_nobody_elses_to_convert() -> None:
+    plan = conversion().plan(OLD, V1)
+    with pytest.raises(Unconvertible, match="failed to unmarshal v1alpha1"):
+        plan.run(msgspec.Raw(b"{no json"))
+    assert plan.run(msgspec.Raw(b'{"apiVersion":"other/v1","kind":"Pool","spec":7}')) is None
 
 
 async def test_a_request_that_is_too_large_is_a_failure_inside_a_review() -> None:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from quarterdeck.api import Quantity
 from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
-from quarterdeck.cluster.agent.pod.folder import PodFolder, write_whole
+from quarterdeck.cluster.agent.pod.folder import PodFolder, pod_folders, write_whole
+from quarterdeck.cluster.agent.pod.view import AnyContainer
 
-__all__ = ["RESOURCE", "free_devices", "give_back", "gpu_variables", "take_devices"]
+__all__ = ["RESOURCE", "container_variables", "free_devices", "give_back", "gpu_variables", "take_devices"]
 
 RESOURCE: Final = "nvidia.com/gpu"
 _FILE: Final = "gpus.json"
@@ -58,6 +61,21 @@ def gpu_variables(devices: Iterable[int]) -> dict[str, str]:
     """What tells programs, and the vendor's tools for containers, which devices are theirs. Pure."""
     numbers = ",".join(str(each) for each in devices)
     return {"NVIDIA_VISIBLE_DEVICES": numbers or "void", "CUDA_VISIBLE_DEVICES": numbers}
+
+
+def container_variables(
+    folder: PodFolder, container: AnyContainer, installed: Quantity | None, node: Path
+) -> dict[str, str]:
+    """The variables that give a container its GPUs; nothing where there are none."""
+    if installed is None:
+        return {}
+    wanted = container.resources.limits.get(RESOURCE)
+    if wanted is None:
+        return gpu_variables(())
+    others = pod_folders(node)
+    return gpu_variables(
+        take_devices(folder, container.name, wanted.value, count=installed.value, others=others)
+    )
 
 
 def _read(folder: PodFolder) -> Devices:

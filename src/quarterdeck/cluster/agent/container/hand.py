@@ -84,14 +84,17 @@ class ContainerHand:
         """Number of the newest run that has ended, and when that was by the steady clock."""
         self._told_backoff = -1
 
-    def look(self) -> ContainerView:
-        """What the folders say, and the probes. Blocking."""
+    def look(self, first: int = 0) -> ContainerView:
+        """What the folders say, and the probes; runs before the first count as previous ones. Blocking."""
         numbers = self._folder.run_numbers(self.name)
-        run = self._read(numbers[-1]) if numbers else None
-        previous = self._read(numbers[-2]) if len(numbers) > 1 else None
+        newer, older = [each for each in numbers if each >= first], [each for each in numbers if each < first]
+        run = self._read(newer[-1]) if newer else None
+        before = [*older, *newer[:-1]]
+        previous = self._read(before[-1]) if before else None
         return ContainerView(
             run=run,
             previous=previous,
+            first=first,
             is_ready=self._is_ready,
             has_started=self._has_started,
             trouble=self.trouble,

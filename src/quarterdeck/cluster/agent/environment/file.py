@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
+from quarterdeck.cluster.agent.pod.view import AnyContainer
 
-__all__ = ["parse_variables", "read_variables"]
+__all__ = ["file_keys", "parse_variables", "read_variables"]
 
 _NAME: Final = re.compile(r"^[A-Za-z_][A-Za-z0-9_.-]*$")
 _LIMIT: Final = 64 * 1024
@@ -58,3 +60,16 @@ def read_variables(volume: Path, path: str) -> dict[str, str]:
     if len(data) > _LIMIT:
         raise ContainerConfigError(f"fileKeyRef.path {path} has more than {_LIMIT} bytes")
     return parse_variables(data.decode(errors="replace"))
+
+
+def file_keys(
+    container: AnyContainer, volume_path: Callable[[str], Path]
+) -> dict[tuple[str, str, str], str | None]:
+    """What a container's variables refer to in files of volumes: by volume, path and key. Blocking."""
+    made: dict[tuple[str, str, str], str | None] = {}
+    for variable in container.env:
+        reference = variable.value_from.file_key_ref if variable.value_from else None
+        if reference:
+            found = read_variables(volume_path(reference.volume_name), reference.path)
+            made[reference.volume_name, reference.path, reference.key] = found.get(reference.key)
+    return made

@@ -101,6 +101,7 @@ def node_status(
             architecture=facts.architecture,
         ),
         images=tuple(_container_image(each) for each in by_size[:_MOST_IMAGES]),
+        declared_features=("RestartAllContainersOnContainerExits",),
         runtime_handlers=tuple(NodeRuntimeHandler(name=each) for each in ("", *runtimes)),
     )
 

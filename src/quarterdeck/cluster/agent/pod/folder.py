@@ -1,6 +1,7 @@
 """Where a node keeps its pods: the folders, and what can be read from them after a restart. Blocking.
 
     <node>/pods/<uid>/pod.json                      who it is, and its address
+    <node>/pods/<uid>/first-runs.json               where all containers began again, if they did
     <node>/pods/<uid>/volumes/<volume>/             what is mounted
     <node>/pods/<uid>/etc/{hosts,hostname,…}        files of the pod's own
     <node>/pods/<uid>/c-<container>/<restart>/      one run: see ``shim.order``; ``run.json`` is the agent's
@@ -14,6 +15,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -35,6 +37,7 @@ __all__ = ["PodFolder", "PodRecord", "RunRecord", "pod_folders", "write_whole"]
 
 _POD: Final = "pod.json"
 _RUN: Final = "run.json"
+_FIRST_RUNS: Final = "first-runs.json"
 MESSAGE: Final = "message"
 _MESSAGE_BYTES: Final = 4096
 _FALLBACK_LINES: Final = 80
@@ -137,6 +140,19 @@ class PodFolder:
             if old < number - 1:
                 remove_tree(self.run_path(container, old))
         return path
+
+    def first_runs(self) -> dict[str, int]:
+        """The number of each container's first run since all of them began again; empty if they never did."""
+        try:
+            return msgspec.json.decode((self.path / _FIRST_RUNS).read_bytes(), type=dict[str, int])
+        except (OSError, msgspec.DecodeError):
+            return {}
+
+    def begin_again(self, containers: Iterable[str]) -> None:
+        """From now on these containers are such that have not been run."""
+        numbers = {name: self.run_numbers(name) for name in containers}
+        first = {name: found[-1] + 1 for name, found in numbers.items() if found}
+        write_whole(self.path / _FIRST_RUNS, msgspec.json.encode(first))
 
     def read_run(self, container: str, number: int) -> Run | None:
         """What is known of a run; None if it was not begun.

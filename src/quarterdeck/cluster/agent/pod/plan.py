@@ -7,7 +7,7 @@ the others together; restarts by the policy of the pod, of the container and of 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,18 @@ from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.cluster.agent.pod.backoff import next_attempt, restart_delay
 from quarterdeck.cluster.agent.pod.view import AnyContainer, PodSight, Run, is_sidecar
 
-__all__ = ["Outcome", "Plan", "Restart", "make_plan", "outcome_of", "restart_of"]
+__all__ = [
+    "Outcome",
+    "Plan",
+    "Restart",
+    "begins_again",
+    "make_plan",
+    "may_begin_again",
+    "outcome_of",
+    "restart_of",
+]
+
+_RESTART_ALL: Final = "RestartAllContainers"
 
 
 class Restart(NamedTuple):
@@ -42,17 +53,41 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     start: tuple[Restart, ...] = ()
     after: float = math.inf
     """Seconds until something is due by itself."""
+    begins_again: bool = False
+    """Whether all containers are to be ended at once, and begun again."""
     outcome: Outcome | None = None
     """Set when the pod's work has ended: what still runs is to be stopped."""
 
 
-def restart_of(pod: Pod, container: AnyContainer, run: Run, *, is_init: bool = False) -> bool:
-    """Whether a container whose run has ended is to be run again."""
+def _action(container: AnyContainer, run: Run) -> str:
+    """What the first rule that fits the end of a run wants; empty if none fits."""
     if isinstance(container, Container):
         for rule in container.restart_policy_rules:
             codes = rule.exit_codes
-            if codes and rule.action == "Restart" and (run.code in codes.values) == (codes.operator == "In"):
-                return True
+            if codes and (run.code in codes.values) == (codes.operator == "In"):
+                return rule.action
+    return ""
+
+
+def may_begin_again(pod: Pod) -> bool:
+    """Whether a container of the pod has a rule that restarts all of them."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    return any(rule.action == _RESTART_ALL for each in containers for rule in each.restart_policy_rules)
+
+
+def begins_again(pod: Pod, sight: PodSight) -> bool:
+    """Whether a container has ended in a way that restarts all of them."""
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        run = sight.of(container).run
+        if run is not None and run.is_ended and _action(container, run) == _RESTART_ALL:
+            return True
+    return False
+
+
+def restart_of(pod: Pod, container: AnyContainer, run: Run, *, is_init: bool = False) -> bool:
+    """Whether a container whose run has ended is to be run again."""
+    if _action(container, run):
+        return True
     policy = container.restart_policy or pod.spec.restart_policy or "Always"
     if is_init and policy == "Always" and not is_sidecar(container):
         policy = "OnFailure"
@@ -77,6 +112,8 @@ def outcome_of(pod: Pod, sight: PodSight) -> Outcome | None:
 
 def make_plan(pod: Pod, sight: PodSight) -> Plan:
     """What to do for a pod that is to run."""
+    if begins_again(pod, sight):
+        return Plan(begins_again=True)
     outcome = outcome_of(pod, sight)
     if outcome is not None:
         return Plan(outcome=outcome)
@@ -89,7 +126,7 @@ def make_plan(pod: Pod, sight: PodSight) -> Plan:
         if run is None:
             trouble = sight.of(container).trouble
             if trouble is None or sight.steady >= trouble.retry_at:
-                starts.append(Restart(container, 0, 0))
+                starts.append(Restart(container, sight.of(container).first, 0))
             else:
                 waits.append(trouble.retry_at - sight.steady)
         elif not run.started and not run.is_ended:

@@ -19,7 +19,13 @@ from quarterdeck.api.k8s.pod import (
     VolumeMountStatus,
 )
 from quarterdeck.cluster.agent.pod.backoff import next_attempt, restart_delay, span
-from quarterdeck.cluster.agent.pod.plan import Outcome, outcome_of, restart_of
+from quarterdeck.cluster.agent.pod.plan import (
+    Outcome,
+    begins_again,
+    may_begin_again,
+    outcome_of,
+    restart_of,
+)
 from quarterdeck.cluster.agent.pod.view import AnyContainer, PodSight, Run, container_id, is_sidecar
 from quarterdeck.cluster.node.podstatus import conditions
 from quarterdeck.cluster.node.statuspatch import RESIZE_IN_PROGRESS, RESIZE_PENDING
@@ -104,14 +110,23 @@ def _conditions(
 ) -> list[PodCondition]:
     """The kubelet's own and those of others, in the order they have."""
     has_network = sight.has_network and phase not in ("Succeeded", "Failed")
-    made = conditions(pod, phase=phase, containers=mains, inits=inits, has_network=has_network, now=now)
+    made = conditions(
+        pod,
+        phase=phase,
+        containers=mains,
+        inits=inits,
+        has_network=has_network,
+        now=now,
+        restarting=begins_again(pod, sight) if may_begin_again(pod) else None,
+    )
     mine = {each.type: each for each in made}
     return [*(mine.pop(each.type, each) for each in pod.status.conditions), *mine.values()]
 
 
 def _phase_of(pod: Pod, sight: PodSight) -> str:
-    runs = (sight.of(each).run for each in pod.spec.containers)
-    return "Running" if any(run and (run.started or run.is_ended) for run in runs) else "Pending"
+    views = [sight.of(each) for each in pod.spec.containers]
+    runs = [run for view in views for run in (view.run, view.previous) if run]
+    return "Running" if any(run.started or run.is_ended for run in runs) else "Pending"
 
 
 def _phase_when_stopped(pod: Pod, sight: PodSight) -> str:
@@ -164,7 +179,7 @@ class _Writer:
             state=state,
             last_state=last,
             ready=ready,
-            restart_count=run.number if run else 0,
+            restart_count=run.number if run else view.first,
             image=container.image,
             image_id=run.image_id if run else "",
             container_id=self._id(container, run) if run else "",

@@ -85,6 +85,8 @@ class ContainerView(msgspec.Struct, frozen=True, kw_only=True):
     """Why it has not been started, or not again."""
     resources: ResourceRequirements | None = None
     """What it has, if that is known; otherwise what it should have."""
+    first: int = 0
+    """Number of the first run since all containers of the pod began again; 0 if they never did."""
     rested: float = 0.0
     """Seconds since the newest run ended, whatever became of the machine's time of day meanwhile."""
 

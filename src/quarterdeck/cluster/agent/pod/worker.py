@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -25,7 +25,7 @@ from quarterdeck.cluster.agent.container.launch import UnknownImage
 from quarterdeck.cluster.agent.container.limit import ContainerLimits
 from quarterdeck.cluster.agent.container.oom import oom_score
 from quarterdeck.cluster.agent.container.runtime import PodRuntime, Wanted
-from quarterdeck.cluster.agent.environment.file import read_variables
+from quarterdeck.cluster.agent.environment.file import file_keys
 from quarterdeck.cluster.agent.environment.reference import read_references
 from quarterdeck.cluster.agent.environment.variable import (
     ContainerConfigError,
@@ -40,7 +40,6 @@ from quarterdeck.cluster.agent.pod.ending import end_folder
 from quarterdeck.cluster.agent.pod.folder import (
     PodFolder,
     PodRecord,
-    pod_folders,
     remove_tree,
     write_whole,
 )
@@ -131,6 +130,8 @@ class PodWorker:
             return self._status(sight), min(left, max(0.1, self._next_set_up - steady))
         sight = await self._look(now)
         plan = make_plan(self.pod, sight)
+        if plan.begins_again:
+            return await self._begin_again(sight)
         if plan.outcome is not None:
             return await self._sync_finished(sight)
         after = min(plan.after, left, size_check)
@@ -216,7 +217,8 @@ class PodWorker:
         containers = self._everything()
 
         def read() -> dict[str, ContainerView]:
-            return {each.name: self._seen(each.name) for each in containers}
+            first = self.folder.first_runs()
+            return {each.name: self._seen(each.name, first.get(each.name, 0)) for each in containers}
 
         is_stopping = self._ending is not None or self.pod.metadata.is_deleting
         return PodSight(
@@ -227,8 +229,8 @@ class PodWorker:
             is_stopping=is_stopping,
         )
 
-    def _seen(self, name: str) -> ContainerView:
-        view = self._hand(name).look()
+    def _seen(self, name: str, first: int) -> ContainerView:
+        view = self._hand(name).look(first)
         resources = self._limits.of(name, view.run)
         return msgspec.structs.replace(view, resources=resources) if resources is not None else view
 
@@ -380,32 +382,23 @@ class PodWorker:
             await read_references(self._tools.client, pod.metadata.namespace, container),
             service_environment(services, addresses) | await asyncio.to_thread(self._gpus, container),
             self._tools.allocatable(),
-            await asyncio.to_thread(self._file_keys, container),
+            await asyncio.to_thread(file_keys, container, self._volumes.path),
         )
 
     def _gpus(self, container: AnyContainer) -> dict[str, str]:
-        """The variables that give a container its GPUs; nothing where there are none. Blocking."""
         installed = self._tools.allocatable().get(gpu.RESOURCE)
-        if installed is None:
-            return {}
-        wanted = container.resources.limits.get(gpu.RESOURCE)
-        if wanted is None:
-            return gpu.gpu_variables(())
-        others = pod_folders(self._tools.directory)
-        return gpu.gpu_variables(
-            gpu.take_devices(self.folder, container.name, wanted.value, count=installed.value, others=others)
-        )
+        return gpu.container_variables(self.folder, container, installed, self._tools.directory)
 
-    def _file_keys(self, container: AnyContainer) -> dict[tuple[str, str, str], str | None]:
-        """What a container's variables refer to in files of volumes. Blocking."""
-        made: dict[tuple[str, str, str], str | None] = {}
-        for variable in container.env:
-            reference = variable.value_from.file_key_ref if variable.value_from else None
-            if reference:
-                volume = self._volumes.path(reference.volume_name)
-                found = read_variables(volume, reference.path)
-                made[reference.volume_name, reference.path, reference.key] = found.get(reference.key)
-        return made
+    async def _begin_again(self, sight: PodSight) -> tuple[PodStatus, float]:
+        """A rule restarts the pod in its place: all containers end without grace, and begin again."""
+        containers = [*self.pod.spec.init_containers, *self.pod.spec.containers]
+        if sight.all_ended(containers):
+            names = [each.name for each in containers]
+            await asyncio.to_thread(self.folder.begin_again, names)
+            self.wake()
+        else:
+            self._begin_stop(0.0, containers)
+        return self._status(sight), math.inf
 
     async def _sync_finished(self, sight: PodSight) -> tuple[PodStatus, float]:
         """The pod's work is done: end what still runs beside it."""
@@ -444,21 +437,23 @@ class PodWorker:
         end = metadata.deletion_timestamp
         return max(0.0, min(grace, end.timestamp() - now)) if isinstance(end, Time) else grace
 
-    def _begin_stop(self, grace: float) -> None:
-        """End all containers within the grace; a shorter grace than before takes the place of the longer."""
+    def _begin_stop(self, grace: float, containers: Sequence[AnyContainer] = ()) -> None:
+        """End these containers, or all, within the grace; a shorter one takes the place of a longer."""
         deadline = time.monotonic() + grace
         if self._stopping is not None and not self._stopping.done():
             if deadline >= self._stop_deadline - 1.0:
                 return
             self._stopping.cancel()
         self._stop_deadline = deadline
-        self._stopping = self._tools.spawn(self._stop_all(grace), f"stop {self.pod.metadata.name}")
+        self._stopping = self._tools.spawn(
+            self._stop_all(grace, containers or self._everything()), f"stop {self.pod.metadata.name}"
+        )
 
-    async def _stop_all(self, grace: float) -> None:
+    async def _stop_all(self, grace: float, containers: Sequence[AnyContainer]) -> None:
         """The main containers together, then the sidecars, last started first."""
         begun = time.monotonic()
         sidecars = [each for each in self.pod.spec.init_containers if is_sidecar(each)]
-        others = [each for each in self._everything() if each not in sidecars]
+        others = [each for each in containers if each not in sidecars]
         async with asyncio.TaskGroup() as group:
             for container in others:
                 group.create_task(self._stop_one(container, grace))

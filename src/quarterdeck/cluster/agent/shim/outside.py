@@ -11,6 +11,7 @@ import struct
 import sys
 import termios
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -42,7 +43,7 @@ from quarterdeck.cluster.agent.shim.order import (
 from quarterdeck.cluster.agent.shim.output import LogWriter
 from quarterdeck.cluster.agent.shim.root import remove_root
 
-__all__ = ["run"]
+__all__ = ["ready_keys", "run"]
 
 _CHUNK: Final = 64 * 1024
 _DRAIN_SECONDS: Final = 2.0
@@ -237,7 +238,7 @@ class _Shim:
             self._watch_children()
         deadline: float | None = None
         while deadline is None or (self._outputs and time.monotonic() < deadline):
-            for key, _ in select.select(None if deadline is None else 0.1):
+            for key in ready_keys(select, None if deadline is None else 0.1):
                 if key.fd == end:
                     deadline = time.monotonic() + _DRAIN_SECONDS
                     select.unregister(end)
@@ -435,6 +436,13 @@ class _Shim:
         write_record(self._folder, EXIT, record)
         with suppress(OSError):
             os.unlink(attach.SOCKET)
+
+
+def ready_keys(selector: selectors.BaseSelector, timeout: float | None) -> Iterator[selectors.SelectorKey]:
+    """What is ready, but for what was let go of since: a container and a program in it may end at once."""
+    for key, _ in selector.select(timeout):
+        if selector.get_map().get(key.fd) is key:
+            yield key
 
 
 def _was_short_of_memory(launch: Launch) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -60,6 +61,9 @@ class _Root:
         self.path: Final = path
         self._opened: Final = opened
         self._count = 0
+        self._areas: Final = {path: True}
+        """Folders, each with what is below it as far as no other is there: whether things may be made in it.
+        They may in the container's own and in volumes, and never in the machine's."""
         path.mkdir(exist_ok=True)
         opened.mkdir(exist_ok=True)
         mount(str(path), str(path), flags=MS_BIND)
@@ -70,6 +74,7 @@ class _Root:
             if entry.name in _OWN:
                 continue
             _copy_entry(entry, target)
+            self._areas[target] = False
             if entry.is_symlink() or is_writable or entry.name in _LIVE:
                 continue
             make_read_only(str(target), recursive=True)
@@ -77,6 +82,7 @@ class _Root:
             folder = self.path / name
             folder.mkdir(exist_ok=True)
             folder.chmod(0o1777)
+            self._areas[folder] = True
         for name in _LIVE:  # an image's root folder has them empty
             (self.path / name).mkdir(exist_ok=True)
             if origin != "/":
@@ -96,6 +102,7 @@ class _Root:
         target = self.path / "dev" / "shm"
         if target.is_dir():
             mount("shm", str(target), "tmpfs", options="mode=1777,size=64m")
+            self._areas[target] = True
 
     def hide(self, path: str, empty: str) -> None:
         place = self._inside(path)
@@ -107,6 +114,7 @@ class _Root:
         is_folder = os.path.isdir(bind.source)
         target = self._make(bind.target, is_folder=is_folder)
         mount(bind.source, str(target), flags=MS_BIND | MS_REC)
+        self._areas[target] = True
         if bind.read_only:
             make_read_only(str(target), recursive=False)
 
@@ -142,23 +150,34 @@ class _Root:
         return here
 
     def _create(self, step: Path, target: str, *, is_folder: bool) -> None:
+        if self._may_make_in(step.parent):
+            with suppress(OSError):  # a volume may be read-only
+                _touch(step, is_folder=is_folder)
+                return
+        self._open_up(step.parent)
         try:
             _touch(step, is_folder=is_folder)
-        except OSError:
-            self._open_up(step.parent)
-            try:
-                _touch(step, is_folder=is_folder)
-            except OSError as error:
-                raise OSError(error.errno, f"mount path {target} cannot be made: {error.strerror}") from error
+        except OSError as error:
+            raise OSError(error.errno, f"mount path {target} cannot be made: {error.strerror}") from error
+
+    def _may_make_in(self, folder: Path) -> bool:
+        return next(self._areas[each] for each in (folder, *folder.parents) if each in self._areas)
 
     def _open_up(self, folder: Path) -> None:
         """Replace a folder of the machine by one of ours with the same things in it."""
         self._count += 1
         copy = self._opened / str(self._count)
         copy.mkdir(exist_ok=True)
-        mount(str(copy), str(copy), flags=MS_BIND)
+        is_dev = folder == self.path / "dev"
+        if is_dev:  # not on the disk, which may allow no devices
+            mount("opened", str(copy), "tmpfs", options="mode=755,size=1m")
+        else:
+            mount(str(copy), str(copy), flags=MS_BIND)
+        self._areas[folder] = True
         for entry in os.scandir(folder):
-            _copy_entry(entry, copy / entry.name)
+            if not (is_dev and entry.name == "ptmx" and _make_terminals(copy / entry.name)):
+                _copy_entry(entry, copy / entry.name)
+            self._areas.setdefault(folder / entry.name, False)
         copy.chmod(folder.stat().st_mode & 0o7777)
         mount(str(copy), str(folder), flags=MS_BIND | MS_REC)
 
@@ -170,6 +189,19 @@ def _hidden_installation() -> list[str]:
     """
     places = {sys.prefix, sys.base_prefix, str(Path(__file__).parents[4])}
     return sorted(place for place in places if Path(place).parts[1:2] and Path(place).parts[1] in _OWN)
+
+
+def _make_terminals(path: Path) -> bool:
+    """Make the device that gives terminals; whether we may.
+
+    It looks for its terminals beside itself, and does not find them from where another one is mounted.
+    """
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(5, 2))
+    except PermissionError:
+        return False
+    path.chmod(0o666)
+    return True
 
 
 def _copy_entry(entry: os.DirEntry[str], target: Path) -> None:

@@ -7,8 +7,6 @@ for others that do not come. So an owner is left alone for longer after a look t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from quarterdeck.api import Key
@@ -17,17 +15,16 @@ __all__ = ["Crowds"]
 
 _MANY: Final = 8
 """Changes between two looks that make a crowd."""
-_SHARE: Final = 20
-"""An owner in a crowd is left alone for so many times as long as the last look took."""
+_PER_CHILD: Final = 0.001
+"""Seconds for which an owner in a crowd is left alone, for each of its children."""
 _LONGEST: Final = 1.0
 
 
 class Crowds:
     """By owner."""
 
-    def __init__(self, clock: Callable[[], float], *, shortest: float) -> None:
-        """``clock`` counts seconds; ``shortest`` are those for which changes are gathered in any case."""
-        self._clock: Final = clock
+    def __init__(self, *, shortest: float) -> None:
+        """``shortest`` are the seconds for which changes are gathered in any case."""
         self._shortest: Final = shortest
         self._changes: Final[dict[Key, int]] = {}
         """Since the last look."""
@@ -36,23 +33,14 @@ class Crowds:
     def changed(self, key: Key) -> float:
         """A child has changed: seconds until its owner is to be looked at."""
         self._changes[key] = self._changes.get(key, 0) + 1
-        return self.pause(key)
-
-    def pause(self, key: Key) -> float:
-        """Seconds for which an owner is left alone."""
         return self._pause.get(key, self._shortest)
 
-    @contextmanager
-    def look(self, key: Key) -> Iterator[None]:
-        """An owner is looked at within the block."""
-        is_crowd, started = self._changes.pop(key, 0) > _MANY, self._clock()
-        try:
-            yield
-        finally:
-            if is_crowd:
-                self._pause[key] = min(_LONGEST, max(self._shortest, _SHARE * (self._clock() - started)))
-            else:
-                self._pause.pop(key, None)
+    def looked(self, key: Key, children: int) -> None:
+        """A look at an owner with so many children begins."""
+        if self._changes.pop(key, 0) > _MANY:
+            self._pause[key] = min(_LONGEST, max(self._shortest, children * _PER_CHILD))
+        else:
+            self._pause.pop(key, None)
 
     def forget(self, key: Key) -> None:
         """An owner is gone."""

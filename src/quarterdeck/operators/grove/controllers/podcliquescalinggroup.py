@@ -49,7 +49,7 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
     """Makes the PodCliques of groups and reports about them."""
 
     def __init__(self, shared: SharedState, recorder: Recorder) -> None:
-        self.crowds: Final = Crowds(shared.clock.monotonic, shortest=NEWS)
+        self.crowds: Final = Crowds(shortest=NEWS)
         self._shared: Final = shared
         self._recorder: Final = recorder
 
@@ -64,9 +64,9 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
         if pcs.metadata.is_deleting or not pcs.spec.template.cliques:
             return None
         sweep, hashes = Sweep(), self._shared.hashes(pcs)
-        with self.crowds.look(ctx.key):
-            await sweep.run(lambda: self._steps(ctx, pcs, hashes, sweep))
-            await self._report(ctx, pcs, sweep)
+        self.crowds.looked(ctx.key, len(ctx.index(PodClique, controlled_by(pcsg))))
+        await sweep.run(lambda: self._steps(ctx, pcs, hashes, sweep))
+        await self._report(ctx, pcs, sweep)
         return sweep.end()
 
     async def released(self, ctx: Context[PodCliqueScalingGroup]) -> Result | None:

@@ -76,7 +76,7 @@ class SetReconciler(Reconciler[PodCliqueSet]):
 
     def __init__(self, shared: SharedState) -> None:
         self._shared: Final = shared
-        self.crowds: Final = Crowds(shared.clock.monotonic, shortest=_GATHERED)
+        self.crowds: Final = Crowds(shortest=_GATHERED)
         self._plans: Final = SetPlans()
         self._settled: Final = SettledChildren()
         self._children: Final = SetChildren(self._settled)
@@ -88,9 +88,10 @@ class SetReconciler(Reconciler[PodCliqueSet]):
         if not ctx.obj.spec.template.cliques:
             return None  # written while no webhook was there: nothing can be made of it
         sweep, hashes = Sweep(), self._shared.hashes(ctx.obj)
-        with self.crowds.look(ctx.key):
-            await sweep.run(lambda: self._steps(ctx, hashes, sweep))
-            await self._report(ctx, hashes, sweep)
+        cliques = ctx.index(PodClique, CLIQUES_OF_SET(ctx.key.name, ctx.key.namespace))
+        self.crowds.looked(ctx.key, len(cliques))
+        await sweep.run(lambda: self._steps(ctx, hashes, sweep))
+        await self._report(ctx, hashes, sweep)
         return sweep.end()
 
     async def released(self, ctx: Context[PodCliqueSet]) -> Result | None:
