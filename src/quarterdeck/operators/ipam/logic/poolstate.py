@@ -10,7 +10,7 @@ nothing can be allocated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -23,7 +23,7 @@ from .freespace import FreeSpace
 from .network import Network
 from .occupancy import Occupancy, Rank
 
-__all__ = ["Measure", "PoolState", "Reservation"]
+__all__ = ["Measure", "Members", "PoolState", "Reservation"]
 
 STEP: Final = 1000
 """Members indexed between two pauses of a rebuild."""
@@ -55,13 +55,74 @@ class Measure(NamedTuple):
     has_overlaps: bool
 
 
+class Members(Mapping[str, Member]):
+    """The Subnets of one pool by UID: a view of those of all pools, which are kept once."""
+
+    __slots__ = ("_clusters", "_count", "_everybody", "_key")
+
+    def __init__(self, key: Key, everybody: dict[str, Member]) -> None:
+        self._key: Final = key
+        self._everybody: Final = everybody
+        self._clusters: Final[dict[str, str | list[str]]] = {}
+        """UIDs by cluster ID; most clusters have one Subnet in a pool, which needs no list."""
+        self._count = 0
+
+    def __getitem__(self, uid: str) -> Member:
+        member = self._everybody[uid]
+        if (member.namespace, member.pool) != (self._key.namespace, self._key.name):
+            raise KeyError(uid)
+        return member
+
+    def __iter__(self) -> Iterator[str]:
+        for known in self._clusters.values():
+            if isinstance(known, str):
+                yield known
+            else:
+                yield from known
+
+    def __len__(self) -> int:
+        return self._count
+
+    def of_cluster(self, cluster_id: str) -> list[Member]:
+        """The members of a cluster."""
+        known = self._clusters.get(cluster_id, ())
+        return [self[uid] for uid in ((known,) if isinstance(known, str) else known)]
+
+    def add(self, member: Member) -> None:
+        """Count a Subnet."""
+        self._everybody[member.uid] = member
+        known = self._clusters.get(member.cluster_id)
+        if known is None:
+            self._clusters[member.cluster_id] = member.uid
+        elif isinstance(known, list):
+            known.append(member.uid)
+        else:
+            self._clusters[member.cluster_id] = [known, member.uid]
+        self._count += 1
+
+    def remove(self, uid: str) -> Member:
+        """Count a Subnet no more; returns it."""
+        member = self[uid]
+        del self._everybody[uid]
+        known = self._clusters[member.cluster_id]
+        if isinstance(known, list):
+            known.remove(uid)
+            if len(known) == 1:
+                self._clusters[member.cluster_id] = known[0]
+        else:
+            del self._clusters[member.cluster_id]
+        self._count -= 1
+        return member
+
+
 class PoolState:
     """Everything about one pool; also of one that does not exist (yet, or any more) but has members."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: Key, everybody: dict[str, Member] | None = None) -> None:
+        """``everybody``: the members of all pools, by UID, to which this one's are added."""
         self.key: Final = key
         self.facts: PoolFacts | None = None
-        self.members: Final[dict[str, Member]] = {}
+        self.members: Final = Members(key, everybody if everybody is not None else {})
         self.children: Final[dict[str, Child]] = {}
         self.reservations: Final[dict[str, Reservation]] = {}
         self.outside: Final[set[str]] = set()
@@ -70,7 +131,6 @@ class PoolState:
         """Grows with every change that the pool's status might show."""
         self.confirmed = -1
         """The revision that the stored status shows."""
-        self._clusters: Final[dict[str, str | list[str]]] = {}
         self._status: Occupancy | None = None
         self._guarded: Occupancy | None = None
         self._building: Occupancy | None = None
@@ -99,37 +159,19 @@ class PoolState:
 
     def add_member(self, member: Member) -> None:
         """Count a Subnet."""
-        self.members[member.uid] = member
-        known = self._clusters.get(member.cluster_id)
-        if known is None:
-            self._clusters[member.cluster_id] = member.uid
-        elif isinstance(known, list):
-            known.append(member.uid)
-        else:
-            self._clusters[member.cluster_id] = [known, member.uid]
+        self.members.add(member)
         self._place(member)
         self.revision += 1
 
     def remove_member(self, uid: str) -> None:
         """Count a Subnet no more."""
-        member = self.members.pop(uid)
-        known = self._clusters[member.cluster_id]
-        if isinstance(known, list):
-            known.remove(uid)
-            if len(known) == 1:
-                self._clusters[member.cluster_id] = known[0]
-        else:
-            del self._clusters[member.cluster_id]
+        member = self.members.remove(uid)
         self._displace(member)
         self.revision += 1
 
     def of_cluster(self, cluster_id: str) -> list[Member]:
         """The members of a cluster, oldest first."""
-        known = self._clusters.get(cluster_id)
-        if known is None:
-            return []
-        uids = known if isinstance(known, list) else [known]
-        return sorted((self.members[uid] for uid in uids), key=lambda member: member.rank)
+        return sorted(self.members.of_cluster(cluster_id), key=lambda member: member.rank)
 
     def rivals(self, member: Member) -> list[Member]:
         """The other members whose blocks overlap a member's."""

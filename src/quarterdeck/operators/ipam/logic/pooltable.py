@@ -72,14 +72,14 @@ class PoolTable:
     def __init__(self, listener: Listener | None = None) -> None:
         self._listener: Final[Listener] = listener if listener is not None else Silent()
         self._states: Final[dict[Key, PoolState]] = {}
-        self._pools_of: Final[dict[str, Key]] = {}
-        """UID of a Subnet → its pool."""
+        self._members: Final[dict[str, Member]] = {}
+        """The Subnets of all pools, by UID."""
         self._gone: Final[OrderedDict[str, None]] = OrderedDict()
 
     def clear(self) -> None:
         """Forget everything."""
         self._states.clear()
-        self._pools_of.clear()
+        self._members.clear()
         self._gone.clear()
 
     def state(self, pool: Key) -> PoolState | None:
@@ -92,13 +92,11 @@ class PoolTable:
 
     def member(self, uid: str) -> Member | None:
         """A Subnet that is known."""
-        key = self._pools_of.get(uid)
-        return self._states[key].members[uid] if key is not None else None
+        return self._members.get(uid)
 
     def members(self) -> Iterator[Member]:
         """All Subnets that are known."""
-        for state in self._states.values():
-            yield from state.members.values()
+        yield from self._members.values()
 
     def phase(self, member: Member | None) -> str | None:
         """The phase that a Subnet should have; ``None`` while its pool is being indexed."""
@@ -124,7 +122,7 @@ class PoolTable:
             if member.version and member.version <= known.version:
                 return
             if _is_same(member, known):
-                self._states[known.pool_key].members[uid] = member
+                self._members[uid] = member
                 return
             self._leave(known)
         self._join(member)
@@ -147,13 +145,12 @@ class PoolTable:
         key = member.pool_key
         state = self._open(key)
         state.add_member(member)
-        self._pools_of[member.uid] = state.key  # one key for all members
         for rival in state.rivals(member):
             self._listener.contested(rival.key)
         self._listener.pool_changed(key)
 
     def _leave(self, member: Member) -> None:
-        key = self._pools_of.pop(member.uid)
+        key = member.pool_key
         state = self._states[key]
         rivals = state.rivals(member)
         state.remove_member(member.uid)
@@ -236,7 +233,7 @@ class PoolTable:
     def _open(self, key: Key) -> PoolState:
         state = self._states.get(key)
         if state is None:
-            state = self._states[key] = PoolState(key)
+            state = self._states[key] = PoolState(key, self._members)
         return state
 
     def _close(self, key: Key) -> None:
