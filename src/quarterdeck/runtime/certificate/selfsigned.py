@@ -82,7 +82,6 @@ class SelfSigned:
         self._clock: Final = clock if clock is not None else LoopClock()
         self._backoff: Final = EndlessBackoff(base=0.8, cap=30.0, jitter=1.0, clock=self._clock, rng=rng)
         self._material: Material | None = None
-        self._version = ""
         self._published = b""
         self._has_told = False
         self._served: KeyPair | None = None
@@ -171,7 +170,6 @@ class SelfSigned:
     def _adopt(self, secret: Secret) -> Material | None:
         """Remember what a Secret holds; ``None`` if that is nothing of ours."""
         data = secret.data
-        self._version = secret.metadata.resource_version
         is_empty = not any(data.get(field) for field in _FIELDS)
         self._material = None if is_empty else Material(*(bytes(data.get(field, b"")) for field in _FIELDS))
         return self._material
@@ -212,19 +210,19 @@ class SelfSigned:
                 continue  # the stream was silent for longer than the server promised: open it again
 
     async def _watch(self, use: UsePair) -> None:
-        client = self._need_client()
-        secret = await self._read()
-        if secret is None or self._adopt(secret) is None:
-            await self._renew()
-        await self._serve_newest(use)
-        watch = client.watch(
+        watch = self._need_client().watch(
             Secret,
             namespace=self._namespace,
             fields={"metadata.name": self._secret},
-            resource_version=self._version,
             timeout_seconds=WATCH_SECONDS,
         )
         async with asyncio.timeout(WATCH_SECONDS * 1.1), watch as events:
+            # The watch is open before the Secret is read: nothing comes between them, and it needs no version
+            # to begin at. That of a Secret which changes once a year is older than what servers remember.
+            secret = await self._read()
+            if secret is None or self._adopt(secret) is None:
+                await self._renew()
+            await self._serve_newest(use)
             async for event in events:
                 if not isinstance(event, WatchEvent):
                     continue

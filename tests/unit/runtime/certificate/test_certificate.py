@@ -14,8 +14,11 @@ import pytest
 from cryptography import x509
 
 from quarterdeck.api import ObjectMeta, crd
-from quarterdeck.api.k8s import Secret, ValidatingWebhookConfiguration
+from quarterdeck.api.k8s import ConfigMap, Secret, ValidatingWebhookConfiguration
 from quarterdeck.client import MergePatch
+from quarterdeck.client.call import Call, ProceedStream
+from quarterdeck.client.transport import Stream
+from quarterdeck.client.wrapper import intercept
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime import Manager
 from quarterdeck.runtime.certificate import (
@@ -31,6 +34,7 @@ from quarterdeck.runtime.certificate import (
     selfsigned,
 )
 from quarterdeck.runtime.certificate.rotation import next_material
+from quarterdeck.runtime.certificate.selfsigned import WATCH_SECONDS
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.webhook import (
     Conversion,
@@ -382,6 +386,24 @@ async def test_an_outage_of_the_api_server_does_not_end_the_watch() -> None:
             link.restore()
             await asyncio.sleep(120)
             assert len(replica.used) == 2
+
+
+@pytest.mark.virtual_time
+async def test_a_secret_older_than_the_history_of_the_server_is_followed() -> None:
+    async with embedded() as server:
+        opened = 0
+
+        async def count(call: Call, proceed: ProceedStream) -> Stream:
+            nonlocal opened
+            opened += 1
+            return await proceed(call)
+
+        async with Replica(intercept(client_of(server), watch=count)):
+            await asyncio.sleep(1)
+            await client_of(server).create(ConfigMap(metadata=ObjectMeta(name="other", namespace="default")))
+            await server.store.forget_history()
+            await asyncio.sleep(2 * WATCH_SECONDS)
+            assert opened <= 3
 
 
 @pytest.mark.virtual_time
