@@ -58,15 +58,22 @@ class ResourceTable:
         return group in self._builtin_groups
 
     def groups(self) -> list[tuple[str, list[str]]]:
-        """(group, versions) with the built-in groups first; versions by priority, preferred one first."""
-        groups = [(group, list(versions)) for group, versions in self._builtin_groups.items()]
+        """(group, versions) with the built-in groups first; versions by priority, preferred one first.
+
+        A version that a definition adds to a built-in group has, as upstream gives it, a higher priority
+        than all that are built in.
+        """
         custom: dict[str, list[str]] = {}
         for group, version in self._served:
-            if group not in self._builtin_groups:
+            if version not in self._builtin_groups.get(group, ()):
                 custom.setdefault(group, []).append(version)
-        for group in sorted(custom):
-            groups.append((group, sorted(custom[group], key=version_priority)))
-        return groups
+        for versions in custom.values():
+            versions.sort(key=version_priority)
+        groups = [
+            (group, custom.pop(group, []) + list(versions))
+            for group, versions in self._builtin_groups.items()
+        ]
+        return groups + sorted(custom.items())
 
     def resources(self, group: str, version: str) -> list[Resource]:
         return list(self._served.get((group, version), {}).values())
