@@ -184,7 +184,7 @@ class NodeAgent(Reconciler[Pod]):
 
     @property
     def workers(self) -> Mapping[str, PodWorker]:
-        """The pods in hand, by uid."""
+        """The pods that are looked after, by uid."""
         return self._workers
 
     async def run(self, ends_pods: Callable[[], bool]) -> None:

@@ -11,7 +11,7 @@ from quarterdeck.api.k8s import Service
 from quarterdeck.client import Client
 from quarterdeck.cluster.agent.container.cgroup import Cgroups
 from quarterdeck.cluster.agent.container.container import Containers
-from quarterdeck.cluster.agent.container.hand import Spawn
+from quarterdeck.cluster.agent.container.control import Spawn
 from quarterdeck.cluster.agent.container.runtime import PodRuntime
 from quarterdeck.cluster.agent.machine.allocation import Allocations
 from quarterdeck.cluster.agent.network.dial import Dialer

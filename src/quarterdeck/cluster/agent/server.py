@@ -138,8 +138,8 @@ class NodeServer:
         elif numbers:
             number = numbers[-1]
         else:
-            hand = worker.view_of(container)
-            reason = hand.trouble.reason if hand.trouble is not None else "ContainerCreating"
+            view = worker.view_of(container)
+            reason = view.trouble.reason if view.trouble is not None else "ContainerCreating"
             if reason == "ErrImageNeverPull":
                 return text(400, f"{where} is waiting to start: image can't be pulled")
             return text(400, f"{where} is waiting to start: {reason}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.cluster.agent.container.container import Containers
-from quarterdeck.cluster.agent.container.hand import ContainerHand
+from quarterdeck.cluster.agent.container.control import ContainerControl
 from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.pod.folder import PodFolder, PodRecord, RunRecord
 from quarterdeck.cluster.agent.pod.plan import make_plan
@@ -31,7 +31,7 @@ class Clocks:
         self.steady += seconds
 
 
-def ended_hand(folder: PodFolder, *, at: float) -> ContainerHand:
+def ended_container(folder: PodFolder, *, at: float) -> ContainerControl:
     """A container whose third run in a row has failed."""
     folder.set_up(PodRecord(namespace="n", name="p", uid="u"))
     folder.begin_run("main", 2, RunRecord(attempt=2, created=at - 1))
@@ -40,7 +40,7 @@ def ended_hand(folder: PodFolder, *, at: float) -> ContainerHand:
     def unused(*_: object, **__: object) -> None:
         raise AssertionError("nothing is told, started or woken")
 
-    return ContainerHand(
+    return ContainerControl(
         "main",
         folder,
         Containers(),
@@ -51,9 +51,9 @@ def ended_hand(folder: PodFolder, *, at: float) -> ContainerHand:
     )
 
 
-def due(hand: ContainerHand) -> tuple[int, float]:
+def due(control: ContainerControl) -> tuple[int, float]:
     """Runs to start now, and seconds until the next."""
-    sight = PodSight(containers={"main": hand.look()}, now=time.time(), steady=time.monotonic())
+    sight = PodSight(containers={"main": control.look()}, now=time.time(), steady=time.monotonic())
     plan = make_plan(pod(), sight)
     return len(plan.start), plan.after
 
@@ -63,13 +63,13 @@ def test_a_back_off_lasts_as_long_as_it_does_whatever_the_time_of_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
 ) -> None:
     clocks = Clocks(monkeypatch)
-    hand = ended_hand(PodFolder(tmp_path, "u"), at=clocks.day)
-    assert due(hand) == (0, 20.0)
+    control = ended_container(PodFolder(tmp_path, "u"), at=clocks.day)
+    assert due(control) == (0, 20.0)
     clocks.pass_by(5.0)
     clocks.day += jump
-    assert due(hand) == (0, 15.0)
+    assert due(control) == (0, 15.0)
     clocks.pass_by(15.0)
-    assert due(hand)[0] == 1
+    assert due(control)[0] == 1
 
 
 def test_the_wait_of_a_run_that_ended_before_the_agent_began_goes_on(
@@ -77,6 +77,6 @@ def test_the_wait_of_a_run_that_ended_before_the_agent_began_goes_on(
 ) -> None:
     clocks = Clocks(monkeypatch)
     folder = PodFolder(tmp_path, "u")
-    assert due(ended_hand(folder, at=clocks.day - 15.0)) == (0, 5.0)
+    assert due(ended_container(folder, at=clocks.day - 15.0)) == (0, 5.0)
     # An end in the future can only mean that the clock was set back: wait as if it were now.
-    assert due(ended_hand(folder, at=clocks.day + 9_999.0)) == (0, 20.0)
+    assert due(ended_container(folder, at=clocks.day + 9_999.0)) == (0, 20.0)

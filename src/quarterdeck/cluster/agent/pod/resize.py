@@ -16,7 +16,7 @@ import msgspec
 from quarterdeck.api import Time, to_dict, value_or
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.k8s.pod import PodCondition
-from quarterdeck.cluster.agent.container.hand import PodEvents
+from quarterdeck.cluster.agent.container.control import PodEvents
 from quarterdeck.cluster.agent.machine.allocation import Allocations, Given, with_given, write_given
 from quarterdeck.cluster.agent.pod.folder import PodFolder
 from quarterdeck.cluster.node.statuspatch import RESIZE_IN_PROGRESS, RESIZE_PENDING

@@ -1,4 +1,4 @@
-"""One pod of this node: what should be is compared with what is, and the difference is made. One hand a pod.
+"""One pod of this node: what should be is compared with what is, and the difference is made.
 
 ``sync`` is called whenever something may have changed: the pod, a container's end, a probe, a due time. It
 does what is due, writes the status if that is news, and says when to look again. Whatever takes long (hooks,
@@ -20,7 +20,7 @@ from quarterdeck.api import Time, value_or
 from quarterdeck.api.k8s import Pod, PodStatus
 from quarterdeck.cluster.agent.container import gpu
 from quarterdeck.cluster.agent.container.container import RuntimeFailure
-from quarterdeck.cluster.agent.container.hand import ContainerHand
+from quarterdeck.cluster.agent.container.control import ContainerControl
 from quarterdeck.cluster.agent.container.launch import UnknownImage
 from quarterdeck.cluster.agent.container.limit import ContainerLimits
 from quarterdeck.cluster.agent.container.oom import oom_score
@@ -74,7 +74,7 @@ _EVICTION_GRACE: Final = 1.0
 
 
 class PodWorker:
-    """Has one pod in hand."""
+    """Looks after one pod."""
 
     def __init__(
         self, tools: NodeTools, runtime: PodRuntime, pod: Pod, ip: str, wake: Callable[[], None]
@@ -86,7 +86,7 @@ class PodWorker:
         self.uid: Final = pod.metadata.uid
         self.folder: Final = PodFolder(tools.directory, pod.metadata.uid)
         self._volumes: Final = PodVolumes(tools.client, pod, self.folder, tools.allocatable, tools.images)
-        self._hands: Final[dict[str, ContainerHand]] = {}
+        self._controls: Final[dict[str, ContainerControl]] = {}
         self._is_set_up = False
         self._set_up_failures = 0
         self._failures: Final[dict[str, int]] = {}
@@ -194,10 +194,10 @@ class PodWorker:
         spec = self.pod.spec
         return [*spec.init_containers, *spec.containers, *spec.ephemeral_containers]
 
-    def _hand(self, name: str) -> ContainerHand:
-        hand = self._hands.get(name)
-        if hand is None:
-            hand = self._hands[name] = ContainerHand(
+    def _control(self, name: str) -> ContainerControl:
+        control = self._controls.get(name)
+        if control is None:
+            control = self._controls[name] = ContainerControl(
                 name,
                 self.folder,
                 self._tools.containers,
@@ -206,7 +206,7 @@ class PodWorker:
                 wake=self.wake,
                 spawn=self._tools.spawn,
             )
-        return hand
+        return control
 
     def _tell(self, type: str, reason: str, note: str, container: str = "") -> None:
         kind: Literal["Normal", "Warning"] = "Warning" if type == "Warning" else "Normal"
@@ -230,7 +230,7 @@ class PodWorker:
         )
 
     def _seen(self, name: str, first: int) -> ContainerView:
-        view = self._hand(name).look(first)
+        view = self._control(name).look(first)
         resources = self._limits.of(name, view.run)
         return msgspec.structs.replace(view, resources=resources) if resources is not None else view
 
@@ -239,10 +239,10 @@ class PodWorker:
             run = sight.of(container).run
             if run is None:
                 continue
-            hand = self._hand(container.name)
-            hand.follow(self.pod, container, run)
+            control = self._control(container.name)
+            control.follow(self.pod, container, run)
             is_due_later = run.is_ended and run.attempt > 0 and plan.after < math.inf
-            if is_due_later and not hand.told_backoff(run):
+            if is_due_later and not control.told_backoff(run):
                 where = f"{self.pod.metadata.name}_{self.pod.metadata.namespace}({self.uid})"
                 note = f"Back-off restarting failed container {container.name} in pod {where}"
                 self._tell("Warning", "BackOff", note, container.name)
@@ -319,13 +319,13 @@ class PodWorker:
     async def _start(self, restart: Restart) -> float:
         """Begin a run; seconds until it should be looked at again."""
         container = restart.container
-        hand = self._hand(container.name)
+        control = self._control(container.name)
         if why := name_problem(container.image):
             name = quote(container.image)
             text = f"Failed to apply default image tag {name}: couldn't parse image name {name}: {why}"
             self._tell("Warning", "InspectFailed", text, container.name)
             self._tell("Warning", "Failed", "Error: InvalidImageName", container.name)
-            return self._fail(hand, "InvalidImageName", text)
+            return self._fail(control, "InvalidImageName", text)
         try:
             environment = await self._environment(container)
             wanted = Wanted(
@@ -346,29 +346,29 @@ class PodWorker:
             await asyncio.to_thread(self.runtime.launch, wanted, run, ())
             note = f'Container image "{container.image}" already present on machine'
             self._tell("Normal", "Pulled", note, container.name)
-            await hand.start(self.pod, restart, make_with_limits, image_id=image_id)
+            await control.start(self.pod, restart, make_with_limits, image_id=image_id)
         except UnknownImage as error:
             self._tell("Warning", "ErrImageNeverPull", str(error), container.name)
-            return self._fail(hand, "ErrImageNeverPull", str(error))
+            return self._fail(control, "ErrImageNeverPull", str(error))
         except ContainerConfigError as error:
             self._tell("Warning", "Failed", f"Error: {error}", container.name)
-            return self._fail(hand, "CreateContainerConfigError", str(error))
+            return self._fail(control, "CreateContainerConfigError", str(error))
         except (RuntimeFailure, OSError) as error:
             self._tell("Warning", "Failed", f"Error: {error}", container.name)
-            return self._fail(hand, "CreateContainerError", str(error))
+            return self._fail(control, "CreateContainerError", str(error))
         self._failures.pop(container.name, None)
         return math.inf
 
     def _restart_resized(self, container: AnyContainer, run: Run) -> None:
         grace = float(value_or(self.pod.spec.termination_grace_period_seconds, _DEFAULT_GRACE))
         message = f"Container {container.name} resize requires restart"
-        stop = self._hand(container.name).stop(self.pod, container, run, grace, message)
+        stop = self._control(container.name).stop(self.pod, container, run, grace, message)
         self._tools.spawn(stop, f"resize {container.name}")
 
-    def _fail(self, hand: ContainerHand, reason: str, message: str) -> float:
-        count = self._failures[hand.name] = self._failures.get(hand.name, 0) + 1
+    def _fail(self, control: ContainerControl, reason: str, message: str) -> float:
+        count = self._failures[control.name] = self._failures.get(control.name, 0) + 1
         delay = _retry_after(count)
-        hand.trouble = Trouble(reason, message, time.monotonic() + delay)
+        control.trouble = Trouble(reason, message, time.monotonic() + delay)
         return delay
 
     async def _environment(self, container: AnyContainer) -> dict[str, str]:
@@ -463,26 +463,26 @@ class PodWorker:
         self.wake()
 
     async def _stop_one(self, container: AnyContainer, grace: float) -> None:
-        hand = self._hand(container.name)
-        run = (await asyncio.to_thread(hand.look)).run
+        control = self._control(container.name)
+        run = (await asyncio.to_thread(control.look)).run
         if run is None or run.is_ended:
             return
-        await hand.stop(self.pod, container, run, grace)
+        await control.stop(self.pod, container, run, grace)
 
     def _release(self) -> None:
-        for hand in self._hands.values():
-            hand.release()
+        for control in self._controls.values():
+            control.release()
 
     @property
     def has_ended(self) -> bool:
         """Whether no container of the pod runs. Blocking."""
         return all(
-            run is None or run.is_ended for run in (self._hand(name).look().run for name in self._names())
+            run is None or run.is_ended for run in (self._control(name).look().run for name in self._names())
         )
 
     def view_of(self, container: str) -> ContainerView:
         """What is known of a container. Blocking."""
-        return self._hand(container).look()
+        return self._control(container).look()
 
     def _names(self) -> set[str]:
         return {*self.folder.containers(), *(each.name for each in self._everything())}

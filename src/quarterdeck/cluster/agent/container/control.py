@@ -29,7 +29,7 @@ from quarterdeck.cluster.agent.probe.handler import (
 from quarterdeck.cluster.agent.probe.probe import watch_probe
 from quarterdeck.cluster.agent.shim.order import Launch
 
-__all__ = ["ContainerHand", "PodEvents", "Spawn"]
+__all__ = ["ContainerControl", "PodEvents", "Spawn"]
 
 _LEAST_GRACE: Final = 2.0
 _KILL_SECONDS: Final = 30.0
@@ -51,8 +51,8 @@ class PodEvents(Protocol):
     def __call__(self, type: str, reason: str, note: str, container: str = "") -> None: ...
 
 
-class ContainerHand:
-    """Has one container in hand."""
+class ContainerControl:
+    """Starts, watches, probes and stops one container."""
 
     def __init__(
         self,
