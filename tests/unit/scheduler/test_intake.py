@@ -6,9 +6,13 @@ import pytest
 
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Taint
+from quarterdeck.scheduler.device import PodClaim
 from quarterdeck.scheduler.intake import node_info, pod_info
 from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, PodConstraints
+
+CUT = "node-role.kubernetes.io/mig-enabled"
+STRATEGY = "nvidia.com/mig.strategy"
 
 
 def node(**parts: dict[str, Any]) -> dict[str, Any]:
@@ -98,10 +102,45 @@ class TestNode:
 
     @pytest.mark.parametrize(
         ("label", "memory"),
-        [("81559", 81500), ("100", 100), ("85520809984", 81500), ("many", 0), ("", 0), ("-5", 0)],
+        [
+            ("81559", 81500),
+            ("100", 100),
+            ("85520809984", 81500),
+            ("1048575", 1048500),
+            ("1048576", 0),
+            ("209715200", 200),
+            ("many", 0),
+            ("", 0),
+            ("-5", 0),
+        ],
     )
     def test_gpu_memory_in_whole_hundreds(self, label: str, memory: int) -> None:
         assert node_info(node(metadata={"labels": {"nvidia.com/gpu.memory": label}})).gpu_memory == memory
+
+    @pytest.mark.parametrize(
+        ("labels", "offered", "strategy"),
+        [
+            ({}, {}, ""),
+            ({STRATEGY: "mixed"}, {}, ""),
+            ({CUT: "true"}, {}, "none"),
+            ({CUT: "true", STRATEGY: "single"}, {}, "single"),
+            ({CUT: "1", STRATEGY: "mixed"}, {}, "mixed"),
+            ({CUT: "true", STRATEGY: "other"}, {}, "none"),
+            ({CUT: "false", STRATEGY: "mixed"}, {"nvidia.com/mig-1g.5gb": "7"}, ""),
+            ({STRATEGY: "mixed"}, {"nvidia.com/mig-1g.5gb": "7"}, "mixed"),
+            ({}, {"nvidia.com/mig-1g.5gb": "7"}, "none"),
+        ],
+    )
+    def test_gpus_that_are_cut_into_instances(
+        self, labels: dict[str, str], offered: dict[str, str], strategy: str
+    ) -> None:
+        found = node_info(node(metadata={"labels": labels}, status={"allocatable": offered}))
+        assert found.mig_strategy == strategy
+
+    def test_a_node_that_says_nothing_is_ready_and_empty(self) -> None:
+        info = node_info({"metadata": {"name": "n"}})
+        assert (info.is_ready, info.is_unschedulable, info.pods) == (True, False, 0)
+        assert info.allocatable == Resources()
 
 
 class TestPod:
@@ -154,6 +193,11 @@ class TestPod:
             ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, GpuShare(0.5, 0, 2)),
             ({"gpu-memory": "2000"}, GpuShare(0.0, 2000)),
             ({"gpu-memory": "2000", "gpu-fraction-num-devices": "3"}, GpuShare(0.0, 2000, 3)),
+            ({"gpu-fraction": "1"}, None),
+            ({"gpu-fraction": "0"}, None),
+            ({"gpu-memory": "0"}, None),
+            ({"gpu-fraction": "0", "gpu-memory": "1"}, GpuShare(0.0, 1)),
+            ({"gpu-fraction": "0.5", "gpu-memory": "0"}, GpuShare(0.5)),
             ({"gpu-fraction": "1.5"}, None),
             ({"gpu-fraction": "-0.5"}, None),
             ({"gpu-fraction": "half"}, None),
@@ -182,3 +226,26 @@ class TestPod:
 
     def test_pods_without_constraints_have_equal_ones(self) -> None:
         assert pod_info(pod(asks(cpu="1"))).constraints == PodConstraints()
+
+    @pytest.mark.parametrize(
+        "spec", [{"nodeSelector": {"a": "1"}}, {"tolerations": [{}]}, {"affinity": {"nodeAffinity": {}}}]
+    )
+    def test_each_constraint_counts_alone(self, spec: dict[str, Any]) -> None:
+        found = pod_info(pod(asks(cpu="1"), spec=spec)).constraints
+        assert len(found.node_selector) == ("nodeSelector" in spec)
+        assert len(found.tolerations) == ("tolerations" in spec)
+        assert (found.affinity is not None) == ("affinity" in spec)
+
+    def test_claims_are_those_named_or_made_for_the_pod(self) -> None:
+        spec = {
+            "resourceClaims": [
+                {"name": "named", "resourceClaimName": "mine"},
+                {"name": "made", "resourceClaimTemplateName": "t"},
+                {"name": "missing", "resourceClaimTemplateName": "t"},
+                {"name": "unneeded", "resourceClaimTemplateName": "t"},
+            ]
+        }
+        statuses = [{"name": "made", "resourceClaimName": "p-made-x"}, {"name": "unneeded"}]
+        found = pod_info(pod(asks(cpu="1"), spec=spec, status={"resourceClaimStatuses": statuses}))
+        assert found.claims == (PodClaim("named", "mine"), PodClaim("made", "p-made-x"))
+        assert pod_info(pod(asks(cpu="1"))).claims == ()

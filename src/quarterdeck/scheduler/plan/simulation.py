@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -185,16 +184,16 @@ def _evicted(before: Snapshot, changed: Snapshot, rest: Rest) -> Iterable[Evicte
     had, kept, queues = _running(before), _running(changed), _queues(rest.snapshot)
     end = _running(rest.snapshot)
     stopped: dict[Key, set[Key]] = {}
-    actions: dict[Key, Counter[str]] = {}
+    actions: dict[Key, set[str]] = {}
     preemptors: dict[Key, set[str]] = {}
     for key in had.keys() - kept.keys():
         group = _group_of(had[key])
         stopped.setdefault(group, set()).add(key)
-        actions.setdefault(group, Counter())["node removed"] += 1
+        actions.setdefault(group, set()).add("node removed")
     for each in rest.evictions:
         if each.pod in had:
             stopped.setdefault(each.pod_group, set()).add(each.pod)
-            actions.setdefault(each.pod_group, Counter())[each.action.value] += 1
+            actions.setdefault(each.pod_group, set()).add(each.action.value)
             if each.preemptor is not None:
                 preemptors.setdefault(each.pod_group, set()).add(str(each.preemptor))
     for group in sorted(stopped):

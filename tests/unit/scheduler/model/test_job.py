@@ -8,7 +8,9 @@ from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.model.job import Job, gang_rank, is_preemptible, priority_of
 from quarterdeck.scheduler.model.state import ACTIVE, state_of
 from quarterdeck.scheduler.model.task import task_order
+from quarterdeck.scheduler.order.joborder import as_waiting
 from quarterdeck.scheduler.snapshot import PodGroupInfo, PodInfo, PriorityClassInfo
+from quarterdeck.scheduler.transaction import Transaction
 from quarterdeck.scheduler.victim.search import next_victims
 from tests.unit.scheduler.schedulerscene import NS, Scene, gpu_node, sub
 
@@ -141,6 +143,17 @@ class TestTasksToAllocate:
         for priority in ("1", "3", "2"):
             scene.pod("g", labels={"kai.scheduler/task-priority": priority})
         assert names(job_of(scene).tasks_to_allocate()) == ["g-1", "g-2"]
+
+    def test_pods_that_a_search_evicted_are_placed_again_only_if_that_is_asked_for(self) -> None:
+        scene = gpu_node().group("g", least=3).pod("g", "n0", gpu=1).pod("g", gpu=2)
+        cluster = scene.pod("g", "n0", gpu=4, is_deleted=True).cluster()
+        [job] = cluster.jobs.values()
+        Transaction(cluster).evict(next(iter(job.tasks)))
+        assert (names(job.tasks_to_allocate()), job.wanted()[2]) == (["g-1"], 2)
+        again = as_waiting(job, with_evicted=True)
+        assert (names(again.tasks), again.amounts[2]) == (["g-0", "g-1"], 3)
+        assert job.wanted(with_evicted=True) == again.amounts
+        assert (names(as_waiting(job).tasks), as_waiting(job).amounts[2]) == (["g-1"], 2)
 
 
 class TestNextVictims:

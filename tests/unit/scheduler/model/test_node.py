@@ -325,6 +325,115 @@ class TestGpuMemory:
         assert "workload requested 1 GPUs" in outcome.message("a")
 
 
+class TestDevicesOfANode:
+    """Two devices: one that pods share, of which some leave, and one that is free."""
+
+    def state(self, gpu: float = 2, *holds: tuple[str, float, Hold]) -> NodeState:
+        state = node(gpu)
+        for group, portion, hold in holds:
+            state.hold(shape(share=GpuShare(portion)), (group,), hold, 1)
+        return state
+
+    def test_shared_devices_first_or_new_ones_first(self) -> None:
+        state = self.state(4, ("a", 0.2, Hold.RUNNING), ("b", 0.4, Hold.RUNNING))
+        wanted = shape(share=GpuShare(0.5, 0, 3))
+        assert state.devices_now(wanted) == state.devices_later(wanted) == (("b", "a"), 1)
+        assert (
+            state.devices_now(wanted, spreads=True)
+            == state.devices_later(wanted, spreads=True)
+            == (("a",), 2)
+        )
+        assert state.devices_now(shape(share=GpuShare(0.5, 0, 5))) is None
+        assert state.devices_now(shape(share=GpuShare(0.5, 0, 4))) == (("b", "a"), 2)
+
+    def test_who_starts_now_cannot_have_what_is_being_left(self) -> None:
+        state = self.state(1, ("a", 0.5, Hold.RUNNING), ("a", 0.5, Hold.LEAVING))
+        half = shape(share=HALF)
+        assert state.fits_eventually(half)
+        assert not state.fits_now(half)
+        assert state.devices_now(half) is None
+        assert state.devices_later(half) == (("a",), 0)
+
+    def test_a_device_that_its_last_pod_leaves_is_free_for_that_pod_as_it_was(self) -> None:
+        state = self.state(1, ("a", 0.5, Hold.LEAVING))
+        half = shape(share=HALF)
+        assert state.devices_later(half) == ((), 1)
+        assert state.devices_later(half, ("a",)) == (("a",), 0)
+        assert state.takes_back(half, ("a",))
+        state.hold(shape(gpu=1), (), Hold.COMING, 1)
+        assert state.devices_later(half, ("a",)) is None
+        assert not state.takes_back(half, ("a",))
+
+    def test_a_pod_stays_on_devices_that_have_room(self) -> None:
+        state = self.state(1, ("a", 0.5, Hold.RUNNING), ("a", 0.5, Hold.LEAVING))
+        assert state.takes_back(shape(share=HALF), ("a",))
+        state.hold(shape(share=GpuShare(0.3)), ("a",), Hold.COMING, 1)
+        assert not state.takes_back(shape(share=HALF), ("a",))
+        assert not state.takes_back(shape(share=GpuShare(0.1)), ("unknown",))
+
+    @pytest.mark.parametrize(
+        ("groups", "has"),
+        [(("a",), True), (("b",), True), (("a", "b"), True), (("b", "c"), False), (("d",), False)],
+    )
+    def test_named_devices_at_once(self, groups: tuple[str, ...], has: bool) -> None:
+        state = self.state(3, ("a", 0.5, Hold.RUNNING), ("d", 0.6, Hold.RUNNING))
+        assert state.has_now(shape(share=HALF), groups) is has
+
+    def test_whole_devices_at_once(self) -> None:
+        state = node(2)
+        assert state.has_now(shape(gpu=2), ())
+        assert not state.has_now(shape(gpu=3), ())
+
+    def test_copies_of_parts(self) -> None:
+        state = self.state(3, ("a", 0.5, Hold.RUNNING))
+        assert state.copies(shape(share=HALF)) == 3
+        assert state.copies(shape(share=GpuShare(0.5, 0, 2))) == 1
+        assert state.copies(shape(share=GpuShare(0.6, 0, 2))) == 1
+        assert state.spare_gpus() == 2.5
+
+    @pytest.mark.parametrize(
+        ("taken", "is_sound"),
+        [
+            (Resources(8000, 8 << 30, 2), True),
+            (Resources(8001, 0, 0), False),
+            (Resources(0, (8 << 30) + 1, 0), False),
+            (Resources(0, 0, 3), False),
+        ],
+    )
+    def test_a_node_may_hold_more_than_it_has(self, taken: Resources, is_sound: bool) -> None:
+        state = node(2, pods=1)
+        state.hold(Shape(taken, None, FREE), (), Hold.RUNNING, 1)
+        assert state.is_sound is is_sound
+
+    def test_pod_slots_can_be_exceeded_as_well(self) -> None:
+        state = node(2, pods=1)
+        for _ in range(2):
+            state.hold(Shape(NOTHING, None, FREE), (), Hold.RUNNING, 1)
+        assert not state.is_sound
+        assert state.copies(Shape(NOTHING, None, FREE)) == 0
+
+    def test_what_a_queue_is_charged_for(self) -> None:
+        state = node(2)
+        assert state.charge(shape(2, share=GpuShare(0.5, 0, 3))) == (1000, 1 << 30, 3.5)
+        instances = Resources(1000, 0, 1, (("nvidia.com/mig-2g.10gb", 2),))
+        assert state.charge(Shape(instances, None, FREE, (), 3)) == (1000, 0, 8)
+
+
+def test_instances_of_gpus_are_counted_and_told() -> None:
+    scene = Scene().queue("q")
+    instance = "nvidia.com/mig-2g.10gb"
+    allocatable = Resources(8000, 8 << 30, 0, ((instance, 2),))
+    scene.nodes.append(NodeInfo(name="n", allocatable=allocatable, mig_strategy="mixed"))
+    cluster = scene.cluster()
+    assert (cluster.nodes["n"].has_gpus, cluster.nodes["n"].other_gpus, cluster.total[2]) == (True, 4, 4)
+    outcome = scene.group("a").pod("a", scalars=((instance, 1),)).pod("a").run(ALLOCATE)
+    assert [(each.is_mig, each.gpu_count, each.is_fraction) for each in outcome.of(Bind)] == [
+        (True, 0, False),
+        (False, 0, False),
+    ]
+    assert outcome.result.queues["q"].allocated.gpu == 2
+
+
 def test_the_snapshot_is_not_changed() -> None:
     scene = gpu_node(2).group("x").pod("x", "n0", gpu=1, is_deleted=True).job("a", waiting=2, gpu=1)
     before = scene.snapshot()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.scheduler import Action
-from quarterdeck.scheduler.model.queue import at_most, build_queues
+from quarterdeck.scheduler.model.queue import QueueState, at_most, build_queues
 from quarterdeck.scheduler.model.state import ACTIVE
 from quarterdeck.scheduler.order.joborder import JobOrder, QueueKeys, as_victim, as_waiting
 from quarterdeck.scheduler.snapshot import QueueInfo, QueueResource
@@ -48,6 +48,50 @@ def test_unlimited_is_more_than_any_number(
     left: tuple[Any, ...], right: tuple[Any, ...], expected: bool
 ) -> None:
     assert at_most(left, right) is expected
+
+
+def queue_with(**amounts: Any) -> QueueState:
+    queue = QueueState(QueueInfo(name="q"), None)
+    for name, value in amounts.items():
+        setattr(queue, name, value)
+    return queue
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "has", "share"),
+    [
+        ((10, 10, 10), (1, 2, 3), 0.3),
+        ((10, 4, 10), (1, 2, 3), 0.5),
+        ((2, 4, 10), (2, 2, 3), 1.0),
+        ((-1, -1, -1), (10, 10, 30), 0.3),
+        ((10, 10, 0), (1, 1, 2), 2000),
+        ((10, 10, 0), (1, 0, 0), 0.1),
+    ],
+)
+def test_the_dominant_share_is_the_largest_part_of_anything(
+    allocatable: tuple[float, ...], has: tuple[float, ...], share: float
+) -> None:
+    assert queue_with(allocatable=allocatable).dominant_share(has, (100, 100, 100)) == share
+
+
+@pytest.mark.parametrize(
+    ("has", "is_over"),
+    [((2, 2, 2), True), ((1, 2, 2), False), ((2, 1, 2), False), ((2, 2, 1), False), ((9, 9, 0), False)],
+)
+def test_a_queue_is_over_its_share_only_in_everything(has: tuple[float, ...], is_over: bool) -> None:
+    assert queue_with(fair_share=(1, 1, 1), allocated=list(has)).is_over_fair_share() is is_over
+
+
+def test_what_is_charged_and_given_back_leaves_nothing() -> None:
+    parent = QueueState(QueueInfo(name="d"), None)
+    queue = QueueState(QueueInfo(name="q"), parent)
+    for is_preemptible in (True, False):
+        queue.charge((1, 2, 0.1), is_preemptible, 1)
+        queue.charge((1, 2, 0.2), is_preemptible, 1)
+    for each in (queue, parent):
+        assert (each.allocated, each.non_preemptible) == ([4, 8, 0.6], [2, 4, 0.3])
+    queue.charge((1, 2, 0.2), False, -1)
+    assert (parent.allocated, parent.non_preemptible) == ([3, 6, 0.4], [1, 2, 0.1])
 
 
 class TestAccounts:

@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from quarterdeck.api import from_dict
+from quarterdeck.api.k8s import NodeSelector
 from quarterdeck.scheduler import CycleResult, Snapshot, schedule
 from quarterdeck.scheduler.decision import Bind, Evict
 from quarterdeck.scheduler.device import (
+    MOST_CONSUMERS,
     AllocatedDevice,
     Allocation,
     ClaimInfo,
     DeviceConstraintInfo,
+    DeviceId,
     DeviceInfo,
     DeviceRequestInfo,
     Devices,
@@ -24,7 +28,7 @@ from quarterdeck.scheduler.plan.record import dump, load
 from quarterdeck.scheduler.settings import Settings
 from quarterdeck.scheduler.snapshot import BindRequestInfo
 from tests.unit.scheduler.randomclaims import gpu_of
-from tests.unit.scheduler.schedulerscene import NS, Scene
+from tests.unit.scheduler.schedulerscene import ALLOCATE, NS, Scene
 
 
 def wants(count: int = 1, **more: Any) -> DeviceRequestInfo:
@@ -174,3 +178,39 @@ def test_records_and_simulations_know_claims() -> None:
     recorded = load(dump(Recorded(snapshot=snapshot)))
     assert recorded.snapshot == snapshot
     assert [row.pods for row in simulate(recorded).starts] == [1]
+
+
+@pytest.mark.parametrize(("users", "is_given"), [(MOST_CONSUMERS - 1, True), (MOST_CONSUMERS, False)])
+def test_a_claim_has_so_many_users_at_most(users: int, is_given: bool) -> None:
+    scene = Scene().node("n1", cpu=1000, memory=1000, pods=1000, claimable_gpus=1).queue("q")
+    scene.job("old", "q", *["n1"] * users, least=1).job("g", waiting=1)
+    pods = {pod.name.replace("-", "_"): "c" for pod in scene.pods}
+    held = claim("c", allocation=having("n1", 0), consumers=tuple(pod.uid for pod in scene.pods[:users]))
+    assert (given(schedule(cluster(scene, FOUR[:1], held, **pods), ALLOCATE)) != {}) is is_given
+
+
+@pytest.mark.parametrize("consumers", [(), ("somebody",)])
+def test_devices_that_somebody_outside_has_are_not_given(consumers: tuple[str, ...]) -> None:
+    """A claim with devices and without users is about to be used or to be given up by others."""
+    held = claim("t", allocation=having("n1", 0), consumers=consumers)
+    assert given(schedule(cluster(one_node(), FOUR[:1], held, claim("c"), g_0="c"))) == {}
+    assert given(schedule(cluster(one_node(), FOUR[:2], held, claim("c"), g_0="c"))) == {"g-0": ["gpu-1"]}
+
+
+@pytest.mark.parametrize(("zone", "node"), [("a", "n1"), ("b", "n2"), ("c", "")])
+def test_devices_that_several_nodes_reach(zone: str, node: str) -> None:
+    scene = Scene().queue("q").job("g", waiting=1)
+    for name, place in (("n1", "a"), ("n2", "b")):
+        scene.node(name, labels={"zone": place}, claimable_gpus=1)
+    expression = {"key": "zone", "operator": "In", "values": [zone]}
+    nodes = from_dict({"nodeSelectorTerms": [{"matchExpressions": [expression]}]}, NodeSelector)
+    switch = DeviceInfo(id=DeviceId("switch.example.com", "all", "s"), nodes=nodes)
+    result = schedule(cluster(scene, [switch], claim(), g_0="c"))
+    assert [(each.node, each.claims[0][1].nodes) for each in result.decisions if isinstance(each, Bind)] == (
+        [(node, nodes)] if node else []
+    )
+    # whoever has it already ties others to the same nodes
+    allocation = Allocation(devices=(AllocatedDevice("gpu", switch.id),), nodes=nodes)
+    held = claim("c", allocation=allocation, consumers=("somebody",))
+    result = schedule(cluster(scene, [switch], held, g_0="c"))
+    assert [each.node for each in result.decisions if isinstance(each, Bind)] == ([node] if node else [])
