@@ -86,7 +86,7 @@ def test_an_exposed_deployment_has_endpoints(web: Hand) -> None:
 def test_an_autoscaler_keeps_its_range(web: Hand) -> None:
     web("autoscale", "deployment/web", "--min=4", "--max=6", "--cpu-percent=80")
     web("wait", "--for=jsonpath={.spec.replicas}=4", "deployment/web", TIMEOUT)
-    assert "New size: 4" in web("describe", "hpa", "web")
+    until(lambda: "New size: 4" in web("describe", "hpa", "web"), "there is no event of the new size")
 
 
 def test_a_drain_waits_for_the_budget(web: Hand) -> None:

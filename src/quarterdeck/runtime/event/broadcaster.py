@@ -2,10 +2,9 @@
 
 An ``EventBroadcaster`` decides what becomes of each event as soon as it is recorded: written, counted on an
 earlier one, or left out (``correlation``, ``series``). What is to be written goes into a queue that a few
-requests at a time work off; those about one event keep their order. Events are told for later: while the
-client has other requests under way they let these go first, for a few seconds at most and as long as the
-queue is not half full. Recording never waits: when thousands of writes are queued, further ones are dropped
-and counted, with one warning a minute. Events may be recorded from any thread.
+requests at a time work off; those about one event keep their order. Recording never waits: when thousands of
+writes are queued, further ones are dropped and counted, with one warning a minute. Events may be recorded
+from any thread.
 
 Writes that do not reach the server are tried again, up to 12 times; what the server refuses is not. When the
 broadcaster stops, it writes what is queued and the counts of open series, as long as the grace period lasts.
@@ -14,7 +13,6 @@ broadcaster stops, it writes what is queued and the counts of open series, as lo
 import asyncio
 import enum
 import itertools
-import math
 import random
 import socket
 import threading
@@ -26,7 +24,7 @@ import msgspec
 
 from quarterdeck.api import MicroTime
 from quarterdeck.api.k8s import core, events
-from quarterdeck.client import Client, LaneName, StrategicMergePatch
+from quarterdeck.client import Client, StrategicMergePatch
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
 from quarterdeck.runtime.event.correlation import Correlator
 from quarterdeck.runtime.event.recorder import EventRecorder
@@ -42,10 +40,6 @@ __all__ = ["EventBroadcaster"]
 QUEUE_SIZE: Final = 10_000
 WRITERS: Final = 8
 """Requests at a time: enough to hide the way to the server, few beside what reconcilers send."""
-PATIENCE: Final = 5.0
-"""Seconds for which a write lets other requests go first."""
-LOOK_PERIOD: Final = 0.05
-"""Seconds between two looks whether others have requests under way."""
 MAX_TRIES: Final = 12
 RETRY_DELAY: Final = 10.0
 FLUSH_GRACE: Final = 5.0
@@ -64,8 +58,6 @@ class _Write(msgspec.Struct, frozen=True):
     event: AnyEvent
     is_repeat: bool
     """Whether the event was written before: then only what counts it changes."""
-    latest: float = 0.0
-    """When it goes, whatever else is under way."""
 
     @property
     def target(self) -> tuple[str, str]:
@@ -159,16 +151,15 @@ class EventBroadcaster:
             loop.call_soon_threadsafe(wake.set)
 
     def _due(self, event: AnyEvent) -> _Write | None:
-        """What has to be written for an event."""
-        latest = self._clock.monotonic() + PATIENCE
+        """What has to be written for an event now."""
         if isinstance(event, core.Event):
             correlated = self._correlator.correlate(event)
             if correlated is not None:
-                return _Write(correlated.event, correlated.is_repeat, latest)
+                return _Write(correlated.event, correlated.is_repeat)
             self._count_dropped(1)
             return None
         made = self._series.add(event, self._clock.time())
-        return _Write(made, bool(made.series), latest) if made is not None else None
+        return _Write(made, bool(made.series)) if made is not None else None
 
     def _drop(self) -> None:
         self._dropped += 1
@@ -244,8 +235,7 @@ class EventBroadcaster:
                 if self._is_stopping and not self._queue and not self._writing:
                     self._idle.set()
                 report = self._report(now)
-                look = now + LOOK_PERIOD if self._queue and self._lets_others_go() else math.inf
-                await self._wait(min(refreshed + REFRESH_PERIOD, swept + FINISH_AFTER, report, look) - now)
+                await self._wait(min(refreshed + REFRESH_PERIOD, swept + FINISH_AFTER, report) - now)
 
     async def _wait(self, seconds: float) -> None:
         assert self._wake is not None
@@ -272,20 +262,12 @@ class EventBroadcaster:
         if len(self._writing) >= WRITERS:
             return None
         with self._lock:
-            if self._queue and self._lets_others_go():
-                return None
             for position, write in enumerate(self._queue):
                 if write.target not in self._writing:
                     del self._queue[position]
                     self._writing.add(write.target)
                     return write
         return None
-
-    def _lets_others_go(self) -> bool:
-        """Whether the first of the queue can wait for requests that are no events."""
-        if self._is_stopping or not self.has_room or self._queue[0].latest <= self._clock.monotonic():
-            return False
-        return self._client.rest.lanes[LaneName.DEFAULT].in_flight > len(self._writing)
 
     async def _work(self, write: _Write) -> None:
         assert self._wake is not None

@@ -461,29 +461,3 @@ async def test_types_and_declared_reasons_are_checked_and_long_notes_cut() -> No
         [event] = await written(server)
         assert len(event.note) == 1024
         assert event.note.endswith("...")
-
-
-async def test_events_let_other_requests_go_first() -> None:
-    async with embedded() as server:
-        link = link_to(server, FaultPlan(0, Latency((3.0, 3.0), verbs=frozenset({"get"}))))
-        async with broadcaster(link.client) as events_:
-            other = asyncio.create_task(link.client.get(Namespace, "default"))
-            await asyncio.sleep(0.1)
-            events_.recorder("c").event(gang(), "Normal", "Made", "Make", "")
-            await asyncio.sleep(2)
-            assert await written(server) == []
-            await other
-            await asyncio.sleep(0.1)
-            assert len(await written(server)) == 1
-
-
-async def test_events_do_not_wait_for_ever_for_others() -> None:
-    async with embedded() as server:
-        link = link_to(server, FaultPlan(0, Latency((30.0, 30.0), verbs=frozenset({"get"}))))
-        async with broadcaster(link.client) as events_:
-            other = asyncio.create_task(link.client.get(Namespace, "default"))
-            await asyncio.sleep(0.1)
-            events_.recorder("c").event(gang(), "Normal", "Made", "Make", "")
-            await asyncio.sleep(6)
-            assert len(await written(server)) == 1
-            await other
