@@ -7,6 +7,7 @@ watcher. Watchers of the same form share the encoded bytes of a batch, chunk fra
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -32,6 +33,8 @@ MAX_BUFFERED = 8 * 1024 * 1024
 AT_ONCE, PIECE = 2000, 500
 #: bytes of such pieces that may wait for the reader, and seconds between two looks at them
 PIECES_BUFFERED, BUFFER_PERIOD = 2 * 1024 * 1024, 0.002
+#: a reader that takes nothing for so many seconds, or for which so many events wait meanwhile, is cut off
+PIECE_PATIENCE, MOST_PENDING = 60.0, 100_000
 BOOKMARK_PERIOD = 60.0
 _NAMES = {EventType.ADDED: b"ADDED", EventType.MODIFIED: b"MODIFIED", EventType.DELETED: b"DELETED"}
 
@@ -195,13 +198,23 @@ class WatchStream:
     async def _send_in_pieces(self, entries: Sequence[Entry]) -> None:
         """A long initial state: others get their turns, and the reader has begun before all is written."""
         for start in range(0, len(entries), PIECE):
-            while self._writer is not None and self._writer.buffered() > PIECES_BUFFERED:  # noqa: ASYNC110
-                await asyncio.sleep(BUFFER_PERIOD)
+            await self._reader_keeps_up()
             if not await self._send_events(self._additions(entries[start : start + PIECE])):
                 return
             await asyncio.sleep(0)
         self._write_end_of_initial()
         await self._send_pending()
+
+    async def _reader_keeps_up(self) -> None:
+        """Wait until there is room for a piece; a reader that takes nothing is cut off."""
+        loop = asyncio.get_running_loop()
+        least, since = math.inf, loop.time()
+        while self._writer is not None and (left := self._writer.buffered()) > PIECES_BUFFERED:
+            if left < least:
+                least, since = left, loop.time()
+            elif loop.time() > since + PIECE_PATIENCE:
+                self._writer.abort()
+            await asyncio.sleep(BUFFER_PERIOD)
 
     async def _start_later(self) -> None:
         if not await self._store.wait_for(self._rev, FUTURE_WAIT):
@@ -278,6 +291,8 @@ class WatchStream:
 
     def _send_later(self, events: Sequence[Event]) -> None:
         self._pending.extend(event for event in events if event.rev > self._rev)
+        if len(self._pending) > MOST_PENDING and self._writer is not None:
+            self._writer.abort()
         if self._task is None and self._pending:
             self._task = asyncio.ensure_future(self._send_pending())
 

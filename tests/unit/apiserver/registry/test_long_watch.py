@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import ConfigMap
 from quarterdeck.apiserver.registry import watch
 from quarterdeck.apiserver.registry.watch import WatchStream
+from quarterdeck.errors import StreamClosed
 from quarterdeck.testing import TestCluster
 
 QUERY = "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
@@ -73,3 +75,30 @@ async def test_a_reader_that_pauses_is_waited_for(
                 if len(found) == len(OLD):
                     break
     assert found == OLD
+
+
+async def test_a_reader_that_takes_nothing_is_cut_off(
+    cluster: TestCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody can have taken more than everything: there is never room for the first piece.
+    for name, number in (("AT_ONCE", 3), ("PIECES_BUFFERED", -1), ("PIECE_PATIENCE", 0.1)):
+        monkeypatch.setattr(watch, name, number)
+    for name in OLD:
+        await cluster.client.create(_map(name))
+    async with cluster.client.watch(ConfigMap, namespace="default") as events, asyncio.timeout(60):
+        with suppress(StreamClosed):
+            assert [event async for event in events] == []
+
+
+async def test_a_reader_for_which_too_many_events_wait_is_cut_off(
+    cluster: TestCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, number in (("AT_ONCE", 3), ("PIECES_BUFFERED", -1), ("MOST_PENDING", 2)):
+        monkeypatch.setattr(watch, name, number)
+    for name in OLD:
+        await cluster.client.create(_map(name))
+    async with cluster.client.watch(ConfigMap, namespace="default") as events, asyncio.timeout(60):
+        for number in range(3):
+            await cluster.client.create(_map(f"new{number}"))
+        with suppress(StreamClosed):
+            assert [event async for event in events] == []
