@@ -1,7 +1,7 @@
 """What a reconcile says about its next run.
 
 ``None`` is "done". A ``Result`` asks for more: ``Requeue`` after a time, ``Wait`` until something is seen in
-the cache. ``quarterdeck.errors.Requeue`` may be raised instead of returned, from any depth.
+the cache. ``Requeue`` may be raised instead of returned, from any depth, and means the same.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from quarterdeck.api import Condition, Key, Writable
 from quarterdeck.client.representation import AnyKind
+from quarterdeck.errors import ForeignObject, ReconcileError
 
-__all__ = ["Requeue", "Result", "Until", "Wait", "until", "until_condition", "until_gone"]
+__all__ = ["Requeue", "Result", "Until", "Wait", "until", "until_condition", "until_free", "until_gone"]
 
 WAIT_TIMEOUT: Final = 300.0
 
@@ -30,11 +31,15 @@ class Result:
     """Come back after the back-off of a failure, without being one. Prefer ``requeue_after``."""
 
 
-class Requeue(Result):
-    """Come back after some seconds: ``return Requeue(after=30, reason="waiting-for-pods")``."""
+class Requeue(Result, ReconcileError):
+    """Come back after some seconds: ``return Requeue(after=30, reason="waiting-for-pods")``.
+
+    Returned or raised, it is no failure. ``after=0`` and less mean at once.
+    """
 
     def __init__(self, after: float, reason: str = "", *, priority: int | None = None) -> None:
-        super().__init__(requeue_after=after, priority=priority, reason=reason)
+        Result.__init__(self, requeue_after=after, priority=priority, reason=reason)
+        ReconcileError.__init__(self, reason or f"requeue after {after:g}s")
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,13 @@ def until_gone(obj: Writable, kind: AnyKind) -> Until:
         obj.metadata.name,
         obj.metadata.namespace,
         lambda seen: seen is None or seen.metadata.uid != uid,
+    )
+
+
+def until_free(taken: ForeignObject, kind: AnyKind) -> Until:
+    """Until the object that has the name of one of ours is no longer there, or is another one."""
+    return until(
+        kind, taken.name, taken.namespace, lambda seen: seen is None or seen.metadata.uid != taken.uid
     )
 
 

@@ -52,6 +52,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     urls: tuple[str, ...] = ()
     namespace: str = ""
     """Needed in this namespace only; empty follows the cache's namespaces."""
+    is_cluster_wide: bool = False
+    """The resources have no namespace: the rule holds for the cluster, whatever namespaces the cache has."""
 
     def permissions(self) -> set[Permission]:
         """The single permissions it grants; URLs excluded."""
@@ -79,17 +81,24 @@ SHARD_RULES = (
 """What an election with shards needs: replicas find each other by their Leases."""
 
 
-def _names(kind: AnyKind) -> tuple[str, str] | None:
+def _rule(kind: AnyKind, verbs: tuple[str, ...], subresource: str = "") -> tuple[Rule, ...]:
     cls = kind.cls if isinstance(kind, MetadataKind) else kind
-    if isinstance(cls, type):
-        return cls.type_info.group, cls.type_info.plural
-    return None  # a dynamic kind: only discovery knows its resource
+    if not isinstance(cls, type):
+        return ()  # a dynamic kind: only discovery knows its resource
+    info = cls.type_info
+    return (
+        Rule(
+            groups=(info.group,),
+            resources=(f"{info.plural}{subresource}",),
+            verbs=verbs,
+            is_cluster_wide=not info.is_namespaced,
+        ),
+    )
 
 
 def watch_rules(kind: AnyKind) -> tuple[Rule, ...]:
     """Watching a kind; a kind without a class has to be stated as a ``Rule``."""
-    names = _names(kind)
-    return () if names is None else (Rule(groups=(names[0],), resources=(names[1],), verbs=READ),)
+    return _rule(kind, READ)
 
 
 def for_rules(
@@ -99,40 +108,35 @@ def for_rules(
     info = kind.type_info
     rules = [*watch_rules(kind)]
     if info.status and writes_status:
-        status = (f"{info.plural}/status",)
-        rules.append(Rule(groups=(info.group,), resources=status, verbs=("patch", "update")))
+        rules += _rule(kind, ("patch", "update"), "/status")
     if uses_finalizers:
-        rules.append(Rule(groups=(info.group,), resources=(info.plural,), verbs=("patch",)))
+        rules += _rule(kind, ("patch",))
     if uses_finalizers or owns_others:
         # Blocking owner references need this where the server enforces who may set them.
-        blocking = (f"{info.plural}/finalizers",)
-        rules.append(Rule(groups=(info.group,), resources=blocking, verbs=("update",)))
+        rules += _rule(kind, ("update",), "/finalizers")
     return tuple(rules)
 
 
 def owns_rules(kind: AnyKind) -> tuple[Rule, ...]:
     """Owning children of a kind: watching, creating, applying and deleting them."""
-    names = _names(kind)
-    if names is None:
-        return ()
-    verbs = ("create", "delete", *READ, "patch")
-    return (Rule(groups=(names[0],), resources=(names[1],), verbs=verbs),)
+    return _rule(kind, ("create", "delete", *READ, "patch"))
 
 
 def merge_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """The same permissions in as few rules as possible, in a stable order."""
-    verbs: dict[tuple[str, str, tuple[str, ...], str], set[str]] = {}
+    verbs: dict[tuple[str, str, tuple[str, ...], str, bool], set[str]] = {}
     urls: dict[tuple[str, ...], set[str]] = {}
     for rule in rules:
         if rule.urls:
             urls.setdefault(tuple(sorted(rule.urls)), set()).update(rule.verbs)
         for group in rule.groups:
             for resource in rule.resources:
-                slot = (group, resource, tuple(sorted(rule.resource_names)), rule.namespace)
+                names = tuple(sorted(rule.resource_names))
+                slot = (group, resource, names, rule.namespace, rule.is_cluster_wide)
                 verbs.setdefault(slot, set()).update(rule.verbs)
-    alike: dict[tuple[str, tuple[str, ...], str, tuple[str, ...]], list[str]] = {}
-    for (group, resource, names, namespace), allowed in verbs.items():
-        alike.setdefault((group, names, namespace, tuple(sorted(allowed))), []).append(resource)
+    alike: dict[tuple[str, tuple[str, ...], str, bool, tuple[str, ...]], list[str]] = {}
+    for (group, resource, names, namespace, is_wide), allowed in verbs.items():
+        alike.setdefault((group, names, namespace, is_wide, tuple(sorted(allowed))), []).append(resource)
     merged = [
         Rule(
             groups=(group,),
@@ -140,8 +144,9 @@ def merge_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
             verbs=allowed_verbs,
             resource_names=names,
             namespace=namespace,
+            is_cluster_wide=is_wide,
         )
-        for (group, names, namespace, allowed_verbs), resources in alike.items()
+        for (group, names, namespace, is_wide, allowed_verbs), resources in alike.items()
     ]
     merged.sort(key=lambda rule: (rule.namespace, rule.groups, rule.resources, rule.verbs))
     merged += [Rule(urls=paths, verbs=tuple(sorted(allowed))) for paths, allowed in sorted(urls.items())]
@@ -170,18 +175,19 @@ def roles(
 ) -> "tuple[ClusterRole | Role, ...]":
     """The roles to install: one Role per namespace of a namespaced cache, else one ClusterRole.
 
-    Rules for one namespace become a Role there in either case. URLs are never namespaced.
+    Rules for one namespace become a Role there in either case. URLs, and kinds without a namespace, are in
+    a ClusterRole.
     """
     from quarterdeck.api.k8s.rbac import ClusterRole, Role
 
     by_namespace: dict[str, list[Rule]] = {}
     for rule in rules:
-        if rule.urls or not (rule.namespace or namespaces):
+        if rule.urls or rule.is_cluster_wide or not (rule.namespace or namespaces):
             spaces: Sequence[str] = ("",)
         else:
             spaces = (rule.namespace,) if rule.namespace else namespaces
         for space in spaces:
-            placed = msgspec.structs.replace(rule, namespace="")
+            placed = msgspec.structs.replace(rule, namespace="", is_cluster_wide=False)
             by_namespace.setdefault(space, []).append(placed)
     made: list[ClusterRole | Role] = []
     for space, placed_rules in sorted(by_namespace.items()):
@@ -194,15 +200,35 @@ def roles(
 
 
 async def missing_permissions(
-    client: Client, rules: Iterable[Rule], *, namespaces: Sequence[str] = ()
+    client: Client, rules: Iterable[Rule], *, namespaces: Sequence[str] = (), account: str = ""
 ) -> list[Permission]:
-    """The permissions that the server says we do not have; asks once for each."""
-    from quarterdeck.api.k8s.authorization import SelfSubjectAccessReview
+    """The permissions that the server says we do not have; asks once for each.
+
+    ``account`` (``namespace/name``) asks about a service account, for which the caller needs a right.
+    """
+    from quarterdeck.api.k8s.authorization import (
+        SelfSubjectAccessReview,
+        SubjectAccessReview,
+        SubjectAccessReviewSpec,
+    )
+
+    space, _, name = account.partition("/")
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{space}", "system:authenticated")
 
     missing: dict[Permission, None] = {}
     for rule in merge_rules(rules):
         for permission, spec in _reviews(rule, namespaces):
-            answer = await client.create(SelfSubjectAccessReview(spec=spec))
+            answer: SelfSubjectAccessReview | SubjectAccessReview
+            if account:
+                asked = SubjectAccessReviewSpec(
+                    resource_attributes=spec.resource_attributes,
+                    non_resource_attributes=spec.non_resource_attributes,
+                    user=f"system:serviceaccount:{space}:{name}",
+                    groups=groups,
+                )
+                answer = await client.create(SubjectAccessReview(spec=asked))
+            else:
+                answer = await client.create(SelfSubjectAccessReview(spec=spec))
             if not answer.status.allowed:
                 missing[permission] = None
     return list(missing)
@@ -222,7 +248,10 @@ def _reviews(
         for verb in rule.verbs:
             path = NonResourceAttributes(path=url, verb=verb)
             yield Permission("", url, verb), SelfSubjectAccessReviewSpec(non_resource_attributes=path)
-    spaces = (rule.namespace,) if rule.namespace else (tuple(namespaces) or ("",))
+    if rule.namespace:
+        spaces: tuple[str, ...] = (rule.namespace,)
+    else:
+        spaces = ("",) if rule.is_cluster_wide or not namespaces else tuple(namespaces)
     for permission in sorted(rule.permissions()):
         resource, _, subresource = permission.resource.partition("/")
         for namespace, name in product(spaces, rule.resource_names or ("",)):
