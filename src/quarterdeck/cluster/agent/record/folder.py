@@ -22,7 +22,8 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.cluster.agent.pod.view import Run
+from quarterdeck.cluster.agent.record.log import last_lines
+from quarterdeck.cluster.agent.record.view import Run
 from quarterdeck.cluster.agent.shim.order import (
     EXIT,
     Exit,
@@ -30,10 +31,13 @@ from quarterdeck.cluster.agent.shim.order import (
     read_exit,
     read_state,
     start_of,
+    sync_folder,
+    write_durably,
     write_record,
 )
+from quarterdeck.cluster.agent.shim.search import find_state, take_lock
 
-__all__ = ["PodFolder", "PodRecord", "RunRecord", "pod_folders", "write_whole"]
+__all__ = ["PodFolder", "PodRecord", "RunRecord", "pod_folders", "remove_tree"]
 
 _POD: Final = "pod.json"
 _RUN: Final = "run.json"
@@ -66,15 +70,6 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the end of the log stands in for last words."""
 
 
-def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file in one step."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-    os.replace(temporary, path)
-
-
 def pod_folders(node: Path) -> list[PodFolder]:
     """All pods that this node has, or has begun to have."""
     with suppress(FileNotFoundError):
@@ -89,6 +84,11 @@ class PodFolder:
         self.uid: Final = uid
         self.path: Final = node / "pods" / uid
 
+    @property
+    def exists(self) -> bool:
+        """Whether anything is here of the pod."""
+        return self.path.exists()
+
     def record(self) -> PodRecord | None:
         """Who it belongs to; None if it was never set up."""
         try:
@@ -101,7 +101,8 @@ class PodFolder:
         for name in ("volumes", "etc"):
             (self.path / name).mkdir(parents=True, exist_ok=True, mode=0o755)
         self.path.chmod(0o755)  # programs of other users go through it, and see only what is theirs
-        write_whole(self.path / _POD, msgspec.json.encode(record))
+        write_durably(self.path / _POD, msgspec.json.encode(record))
+        sync_folder(self.path.parent)
 
     def volume(self, name: str) -> Path:
         """The folder of a volume."""
@@ -135,7 +136,9 @@ class PodFolder:
         message = path / MESSAGE
         message.touch(mode=0o666)
         message.chmod(0o666)
-        write_whole(path / _RUN, msgspec.json.encode(record))
+        write_durably(path / _RUN, msgspec.json.encode(record))
+        for folder in (path.parent, self.path):
+            sync_folder(folder)
         for old in self.run_numbers(container):
             if old < number - 1:
                 remove_tree(self.run_path(container, old))
@@ -152,7 +155,7 @@ class PodFolder:
         """From now on these containers are such that have not been run."""
         numbers = {name: self.run_numbers(name) for name in containers}
         first = {name: found[-1] + 1 for name, found in numbers.items() if found}
-        write_whole(self.path / _FIRST_RUNS, msgspec.json.encode(first))
+        write_durably(self.path / _FIRST_RUNS, msgspec.json.encode(first))
 
     def read_run(self, container: str, number: int) -> Run | None:
         """What is known of a run; None if it was not begun.
@@ -163,8 +166,12 @@ class PodFolder:
         try:
             record = msgspec.json.decode((path / _RUN).read_bytes(), type=RunRecord)
         except (OSError, msgspec.DecodeError):
-            return None
-        ended, state = read_exit(path), read_state(path)
+            if not path.exists():
+                return None
+            # Whatever was lost with it, the container must not be run more often than it may.
+            record = RunRecord(attempt=number, created=path.stat().st_mtime)
+        ended = read_exit(path)
+        state = find_state(path) if ended is None else read_state(path)
         if ended is None and state is not None and start_of(state.shim) != state.shim_start:
             ended = read_exit(path)  # it may have written it in between
             if ended is None:
@@ -196,12 +203,29 @@ class PodFolder:
 
     def shim_of(self, container: str, number: int) -> int:
         """The pid of a run's shim; 0 if it is gone."""
-        state = read_state(self.run_path(container, number))
+        state = find_state(self.run_path(container, number))
         return state.shim if state is not None and start_of(state.shim) == state.shim_start else 0
 
-    def remove(self) -> None:
-        """Take everything away."""
-        remove_tree(self.path)
+    def give_up_run(self, container: str, number: int) -> bool:
+        """End a run that was never started, so that it never is; whether that was so."""
+        path = self.run_path(container, number)
+        try:
+            lock = take_lock(path)
+        except FileNotFoundError:
+            return True
+        if lock is None:
+            return False
+        try:
+            if read_exit(path) is None and find_state(path) is None:
+                error = "the container was not started"
+                write_record(path, EXIT, Exit(code=_KILLED, finished=time.time(), error=error))
+            return True
+        finally:
+            os.close(lock)
+
+    def runs(self) -> list[tuple[str, int]]:
+        """Every run that is kept, by container and number."""
+        return [(name, number) for name in self.containers() for number in self.run_numbers(name)]
 
 
 def _end_leftover(state: State) -> None:
@@ -221,8 +245,6 @@ def _last_words(path: Path, record: RunRecord, ended: Exit) -> str:
         words = ""
     if words or ended.code == 0 or not record.falls_back_to_log:
         return words
-    from quarterdeck.cluster.agent.container.log import last_lines
-
     return last_lines(path, _FALLBACK_LINES, _FALLBACK_BYTES)
 
 

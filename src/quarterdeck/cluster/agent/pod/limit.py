@@ -9,8 +9,8 @@ from typing import Final
 from quarterdeck.api.k8s import Container
 from quarterdeck.api.k8s.pod import ResourceRequirements
 from quarterdeck.cluster.agent.container.cgroup import Cgroups
-from quarterdeck.cluster.agent.container.control import PodEvents
-from quarterdeck.cluster.agent.pod.view import AnyContainer, PodSight, Run
+from quarterdeck.cluster.agent.pod.control import PodEvents
+from quarterdeck.cluster.agent.record.view import AnyContainer, PodSight, Run
 
 __all__ = ["ContainerLimits", "needs_restart"]
 

@@ -11,21 +11,18 @@ import msgspec
 from quarterdeck.api import value_or
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.k8s.pod import PodSecurityContext, SecurityContext
-from quarterdeck.cluster.agent.container.image import ImageRule
+from quarterdeck.cluster.agent.container.runtime import UnknownImage
 from quarterdeck.cluster.agent.environment.variable import ContainerConfigError, expanded
-from quarterdeck.cluster.agent.network.hosts import fqdn, hostname
-from quarterdeck.cluster.agent.pod.folder import PodFolder
-from quarterdeck.cluster.agent.pod.view import AnyContainer
+from quarterdeck.cluster.agent.network.hosts import hostname, system_name
+from quarterdeck.cluster.agent.process.image import ImageRule
+from quarterdeck.cluster.agent.record.folder import PodFolder
+from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.volume.mount import container_binds
 
-__all__ = ["Machine", "UnknownImage", "make_launch"]
+__all__ = ["Machine", "make_launch"]
 
 _TOKEN_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-
-
-class UnknownImage(ContainerConfigError):
-    """An image that means nothing here, in a container without a command."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +70,7 @@ def make_launch(
         variables["TERM"] = "xterm"
     if not has_mounts:
         variables["QUARTERDECK_VOLUMES"] = str(folder.path / "volumes")
-    name = fqdn(pod) if pod.spec.set_hostname_as_fqdn is True and fqdn(pod) else hostname(pod)
+    name = system_name(pod)
     cwd = container.working_dir or (image.working_dir if image is not None else "")
     return Launch(
         argv=argv,

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from quarterdeck.api.k8s import Pod, Service
-from quarterdeck.cluster.agent.container.image import ImageRule, find_image
-from quarterdeck.cluster.agent.container.launch import Machine, make_launch
 from quarterdeck.cluster.agent.container.runtime import Wanted
 from quarterdeck.cluster.agent.network.proxy import loopback_address
-from quarterdeck.cluster.agent.pod.folder import PodFolder
+from quarterdeck.cluster.agent.process.image import ImageRule, find_image
+from quarterdeck.cluster.agent.process.launch import Machine, make_launch
+from quarterdeck.cluster.agent.record.folder import PodFolder
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.wire.localnode import POD_NETWORK
 

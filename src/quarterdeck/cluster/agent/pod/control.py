@@ -12,12 +12,11 @@ from typing import Any, Final, Protocol
 from quarterdeck.api import value_or
 from quarterdeck.api.k8s import Container, Pod, Probe
 from quarterdeck.api.k8s.pod import LifecycleHandler
-from quarterdeck.cluster.agent.container.container import Containers
+from quarterdeck.cluster.agent.container.container import Containers, RuntimeFailure
 from quarterdeck.cluster.agent.environment.variable import expanded
 from quarterdeck.cluster.agent.network.dial import Dialer
-from quarterdeck.cluster.agent.pod.folder import PodFolder, RunRecord
+from quarterdeck.cluster.agent.nodetools import Spawn
 from quarterdeck.cluster.agent.pod.plan import Restart
-from quarterdeck.cluster.agent.pod.view import AnyContainer, ContainerView, Run, Trouble
 from quarterdeck.cluster.agent.probe.grpc import check_health
 from quarterdeck.cluster.agent.probe.handler import (
     HandlerFailure,
@@ -27,9 +26,11 @@ from quarterdeck.cluster.agent.probe.handler import (
     run_command,
 )
 from quarterdeck.cluster.agent.probe.probe import watch_probe
+from quarterdeck.cluster.agent.record.folder import PodFolder, RunRecord
+from quarterdeck.cluster.agent.record.view import AnyContainer, ContainerView, Run, Trouble
 from quarterdeck.cluster.agent.shim.order import Launch
 
-__all__ = ["ContainerControl", "PodEvents", "Spawn"]
+__all__ = ["ContainerControl", "PodEvents"]
 
 _LEAST_GRACE: Final = 2.0
 _KILL_SECONDS: Final = 30.0
@@ -37,12 +38,6 @@ _LOOK_SECONDS: Final = 0.05
 _DEFAULT_GRACE: Final = 30
 _REDIRECTED: Final = 300
 """The first HTTP status that leads elsewhere."""
-
-
-class Spawn(Protocol):
-    """Starts a task that somebody owns."""
-
-    def __call__(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]: ...
 
 
 class PodEvents(Protocol):
@@ -91,6 +86,7 @@ class ContainerControl:
         run = self._read(newer[-1]) if newer else None
         before = [*older, *newer[:-1]]
         previous = self._read(before[-1]) if before else None
+        newest = run or previous
         return ContainerView(
             run=run,
             previous=previous,
@@ -98,7 +94,7 @@ class ContainerControl:
             is_ready=self._is_ready,
             has_started=self._has_started,
             trouble=self.trouble,
-            rested=self._rested(run) if run is not None and run.is_ended else 0.0,
+            rested=self._rested(newest) if newest is not None and newest.is_ended else 0.0,
         )
 
     def _rested(self, run: Run) -> float:
@@ -138,8 +134,10 @@ class ContainerControl:
         await self._containers.start(path, launch)
         self.trouble = None
         run = await asyncio.to_thread(self._read, restart.number)
-        if run is None or not run.started:
-            if run is not None and run.error:
+        if run is None or not (run.started or run.is_ended):
+            raise RuntimeFailure("nothing is known of the container after its start")
+        if not run.started:
+            if run.error:
                 self._tell("Warning", "Failed", f"Error: {run.error}", self.name)
             self._wake()
             return
@@ -330,6 +328,8 @@ class ContainerControl:
         self, pod: Pod, container: AnyContainer, run: Run, grace: float, message: str = ""
     ) -> None:
         """Hook, signal, and the end at the end of the grace. Returns when the container is gone."""
+        if not run.started and await asyncio.to_thread(self._folder.give_up_run, self.name, run.number):
+            return
         self._tell("Normal", "Killing", message or f"Stopping container {self.name}", self.name)
         path = self._folder.run_path(self.name, run.number)
         begun = time.monotonic()
@@ -349,8 +349,8 @@ class ContainerControl:
             if await self._has_ended_within(run, left):
                 return
         while not await self._has_ended_within(run, 0.0):
-            self._containers.signal(path, signal.SIGKILL)
-            if await self._has_ended_within(run, _KILL_SECONDS):
+            was_there = await asyncio.to_thread(self._containers.signal, path, signal.SIGKILL)
+            if await self._has_ended_within(run, _KILL_SECONDS if was_there else _LOOK_SECONDS):
                 return
 
     async def _has_ended_within(self, run: Run, seconds: float) -> bool:
