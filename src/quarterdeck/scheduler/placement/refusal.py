@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from quarterdeck.scheduler.explanation.fiterror import (
+from quarterdeck.scheduler.fiterror import (
     POD_SCHEDULING_ERRORS,
     FitError,
     lacking_resources,
     pod_message,
 )
-from quarterdeck.scheduler.explanation.toolarge import too_large
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.node import NodeState
@@ -19,6 +18,7 @@ from quarterdeck.scheduler.model.nodeset import NodeSet
 from quarterdeck.scheduler.model.subgroup import DEFAULT_LEAF, Leaf
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.placement.capacity import over_capacity
+from quarterdeck.scheduler.placement.toolarge import too_large
 from quarterdeck.scheduler.transaction import Transaction
 
 __all__ = ["Refusals"]

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from quarterdeck.api import Key
+from quarterdeck.api.nodeselector import selects_node
 from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.device import MOST_CONSUMERS, Allocation, ClaimInfo, DeviceId, DeviceInfo, Devices
+from quarterdeck.scheduler.model.deviceallocation import allocate
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Task
-from quarterdeck.scheduler.placement.deviceallocation import allocate
-from quarterdeck.scheduler.placement.predicate import accepts
 
 __all__ = ["ClaimState", "Claims"]
 
@@ -236,10 +236,10 @@ class Claims:
 def _is_reached(device: DeviceInfo, node: NodeState) -> bool:
     if device.node:
         return device.node == node.name
-    return device.nodes is None or accepts(device.nodes, node.info)
+    return device.nodes is None or selects_node(device.nodes, node.info.name, node.info.labels)
 
 
 def _reaches(allocation: Allocation, node: NodeState) -> bool:
     if allocation.node:
         return allocation.node == node.name
-    return allocation.nodes is None or accepts(allocation.nodes, node.info)
+    return allocation.nodes is None or selects_node(allocation.nodes, node.info.name, node.info.labels)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quarterdeck.scheduler.action import is_backed_off
 from quarterdeck.scheduler.decision import Decision, NotReady, PodState, Unschedulable, UnschedulableReason
-from quarterdeck.scheduler.explanation.fiterror import (
+from quarterdeck.scheduler.fiterror import (
     POD_SCHEDULING_ERRORS,
     QUEUE_DOES_NOT_EXIST,
     UNABLE_TO_SCHEDULE_POD,
@@ -14,10 +13,10 @@ from quarterdeck.scheduler.explanation.fiterror import (
     detailed_message,
     summary,
 )
-from quarterdeck.scheduler.explanation.refusal import Refusals
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.subgroup import DEFAULT_LEAF
+from quarterdeck.scheduler.placement.refusal import Refusals
 
 __all__ = ["reports"]
 
@@ -27,7 +26,7 @@ def reports(cluster: Cluster, refusals: Refusals) -> Iterable[Decision]:
     for job in cluster.jobs.values():
         if not job.count(PodState.PENDING) and not job.count(PodState.GATED):
             continue
-        if is_backed_off(job, cluster.settings):
+        if job.is_backed_off(cluster.settings.node_pool):
             continue
         if not job.is_ready and not job.error:
             yield NotReady(job.key, _not_ready(job))

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from quarterdeck.scheduler.decision import QueueDetails
-from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.model.subgroup import DEFAULT_LEAF
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import UNLIMITED
 
 __all__ = [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quarterdeck.scheduler.explanation.fiterror import CORES, GIGABYTES, amount_text, amounts_text
+from quarterdeck.scheduler.fiterror import CORES, GIGABYTES, amount_text, amounts_text
 from quarterdeck.scheduler.model.cluster import Cluster
-from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.model.task import Shape, Task
+from quarterdeck.scheduler.resource import Resources
 
 __all__ = ["too_large"]
 

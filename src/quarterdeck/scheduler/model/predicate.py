@@ -7,21 +7,19 @@ the pods that are there change while the cycle runs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from quarterdeck.api import UNSET
-from quarterdeck.api.k8s import NodeSelector, Taint, Toleration
+from quarterdeck.api.k8s import Taint, Toleration
 from quarterdeck.api.nodeselector import selects_node
 from quarterdeck.api.toleration import tolerates
+from quarterdeck.scheduler.model.affinity import PodAffinities
+from quarterdeck.scheduler.model.claim import Claims
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Shape, Task
-from quarterdeck.scheduler.placement.affinity import PodAffinities
 from quarterdeck.scheduler.snapshot import HostPort, NodeInfo, PodConstraints
 
-if TYPE_CHECKING:
-    from quarterdeck.scheduler.placement.claim import Claims
-
-__all__ = ["Predicates", "accepts"]
+__all__ = ["Predicates"]
 
 _UNSCHEDULABLE: Final = "node is unschedulable"
 _NOT_READY: Final = "node has NotReady condition"
@@ -89,9 +87,9 @@ def _judge(constraints: PodConstraints, node: NodeInfo) -> tuple[str, ...]:
         return (f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",)
     if not _is_selected(constraints, node):
         return (_NODE_AFFINITY,)
-    if not all(accepts(selector, node) for selector in constraints.volume_nodes):
+    if not all(selects_node(selector, node.name, node.labels) for selector in constraints.volume_nodes):
         return (_VOLUME_AFFINITY,)
-    if not all(accepts(selector, node) for selector in constraints.claim_nodes):
+    if not all(selects_node(selector, node.name, node.labels) for selector in constraints.claim_nodes):
         return (_NO_VOLUME,)
     return ()
 
@@ -126,12 +124,7 @@ def _is_selected(constraints: PodConstraints, node: NodeInfo) -> bool:
     if affinity is None or affinity.node_affinity is UNSET:
         return True
     required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    return required is UNSET or accepts(required, node)
-
-
-def accepts(selector: NodeSelector, node: NodeInfo) -> bool:
-    """Whether a node is among those that a selector means."""
-    return selects_node(selector, node.name, node.labels)
+    return required is UNSET or selects_node(required, node.name, node.labels)
 
 
 def _are_free(ports: tuple[HostPort, ...], node: NodeState, is_now: bool) -> bool:
