@@ -16,7 +16,7 @@ from quarterdeck.api import (
 )
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import NotFound
+from quarterdeck.errors import ForeignObject, NotFound
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import (
     BackendFactory,
@@ -27,7 +27,7 @@ from quarterdeck.operators.grove.backends.contract import (
     needs_delete_hook,
     permissions_of,
 )
-from quarterdeck.operators.grove.backends.error import BackendError
+from quarterdeck.operators.grove.backends.error import BackendError, BackendNotFound
 from quarterdeck.operators.grove.backends.guard import awaited, guarded_client
 from quarterdeck.operators.grove.backends.registry import BackendRegistry
 from quarterdeck.operators.grove.backends.report import Operation
@@ -39,20 +39,20 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate, generation_changed, status_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.finalizer import change_finalizers
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-from .predicate import IS_GONE, IS_MANAGED
+from .predicate import IS_MANAGED, IS_TOUCHED
 from .shared import SharedState
 
-__all__ = ["gang_controller"]
+__all__ = ["backend_controller"]
 
-_OPERATION: Final = "OnPodGangUpdate"
+_LEFT: Final = "the PodGang goes without it, and what it made goes only where the PodGang owns it"
 
 
-class GangReconciler(Reconciler[PodGang]):
+class BackendReconciler(Reconciler[PodGang]):
     """Calls the hooks of backends."""
 
     def __init__(self, shared: SharedState) -> None:
@@ -92,16 +92,25 @@ class GangReconciler(Reconciler[PodGang]):
         try:
             with self._shared.report.operating(backend.name, operation, gang):
                 await awaited(backend.sync_pod_gang(hook, gang))
+        except ForeignObject:
+            # It may go at any time, and nobody would tell us: it is not the gang's.
+            self._fail(ctx)
+            return Requeue(after=names.RETRY, reason="a name is taken")
         except BaseException:
-            self._again.add(ctx.key)
+            self._fail(ctx)
             raise
         self._seen[ctx.key] = gang
         self._shared.synced(gang)
         await self._tell_status(hook, backend, gang)
         return None
 
-    def lost(self, ctx: MapContext, made: Writable) -> Iterable[Key]:
-        """Something that a backend made is gone: its gang, which the backend is told about again."""
+    def _fail(self, ctx: Context[PodGang]) -> None:
+        """The backend is told again, and the pods of the gang wait until it has succeeded."""
+        self._again.add(ctx.key)
+        self._shared.gone(ctx.obj)
+
+    def touched(self, ctx: MapContext, made: Writable) -> Iterable[Key]:
+        """Something that a backend made is gone or changed: the backend is told about its gang again."""
         owner = controller_of(made.metadata.owner_references)
         if owner is None or owner.kind != PodGang.type_info.gvk.kind:
             return ()
@@ -115,9 +124,10 @@ class GangReconciler(Reconciler[PodGang]):
         """A gang went without our finalizer: its backend is told now."""
         self._tried.pop(ctx.key, None)
         self._again.discard(ctx.key)
-        known = self._seen.pop(ctx.key, None)
+        known = self._seen.get(ctx.key)
         if known is not None:
             await self._clear(HookContext(ctx.client, ctx.log), known)
+            del self._seen[ctx.key]  # not before: what fails is tried again
 
     async def _backend(self, ctx: Context[PodGang]) -> SchedulerBackend:
         gang, shared = ctx.obj, self._shared
@@ -126,15 +136,8 @@ class GangReconciler(Reconciler[PodGang]):
             label = await self._guess(ctx)
             patch = {"metadata": {"labels": {names.SCHEDULER_NAME: label}}}
             ctx.replace(await ctx.patch(gang, MergePatch(patch)))
-        try:
-            return shared.backends.find(label)
-        except BackendError:
-            pass
-        try:
+        with shared.report.telling(ctx.obj, "update"):
             return await shared.backends.drain(label)
-        except BackendError as error:
-            shared.report.failed(ctx.obj, _OPERATION, error)
-            raise
 
     async def _guess(self, ctx: Context[PodGang]) -> str:
         """The backend of a gang that an older version made: that of its pods, else the active one."""
@@ -170,11 +173,17 @@ class GangReconciler(Reconciler[PodGang]):
             return
 
     async def _clear(self, hook: HookContext, gang: PodGang) -> None:
+        """Let the backend clear away what it made; a gang does not wait for one that is not installed."""
         label = gang.metadata.labels.get(names.SCHEDULER_NAME, "")
-        backend = self._shared.backends.find(label)
-        guarded = HookContext(guarded_client(hook.client, backend.name), hook.log)
-        with self._shared.report.operating(backend.name, "delete", gang):
-            await awaited(backend.on_pod_gang_delete(guarded, gang))
+        backends, report = self._shared.backends, self._shared.report
+        if backends.is_installed(label):
+            with report.telling(gang, "delete"):
+                backend = await backends.drain(label)
+            guarded = HookContext(guarded_client(hook.client, backend.name), hook.log)
+            with report.operating(backend.name, "delete", gang):
+                await awaited(backend.on_pod_gang_delete(guarded, gang))
+        else:
+            report.failed(gang, "OnPodGangDelete", f"{BackendNotFound(label)}; {_LEFT}")
         self._conditions.pop(gang.metadata.uid, None)
         self._shared.gone(gang)
 
@@ -213,13 +222,13 @@ def _made_kinds(configuration: OperatorConfiguration, registry: BackendRegistry)
     return list(dict.fromkeys(kind for factory, config in found for kind in made_kinds_of(factory, config)))
 
 
-def gang_controller(shared: SharedState) -> Controller[PodGang]:
+def backend_controller(shared: SharedState) -> Controller[PodGang]:
     """The controller, for ``manager.add``."""
     configuration = shared.configuration
     name = names.BACKEND_CONTROLLER
     if configuration.scheduler is None:
         name = f"{name}-{configuration.scheduler_name}"
-    reconciler = GangReconciler(shared)
+    reconciler = BackendReconciler(shared)
     builder = (
         Builder(name=name)
         .for_(PodGang, predicates=[IS_MANAGED, generation_changed | _wants_status(shared)])
@@ -237,5 +246,7 @@ def gang_controller(shared: SharedState) -> Controller[PodGang]:
         )
     )
     for kind in _made_kinds(configuration, shared.backends.registry):
-        builder.watches(kind, to=reconciler.lost, predicates=[IS_GONE], optional=True, only_metadata=True)
+        builder.watches(
+            kind, to=reconciler.touched, predicates=[IS_TOUCHED], optional=True, only_metadata=True
+        )
     return builder.build(reconciler)
