@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .error import CommandError
-from .localnode.settings import add_local_node_arguments
-from .nodes.option import add_node_arguments, node_settings
-from .operators import add_operator_arguments, chosen_operators, settings_of
-from .story.table import render_table
+from quarterdeck.cli.error import CommandError
+from quarterdeck.cli.localnode.settings import add_local_node_arguments
+from quarterdeck.cli.nodes.option import add_node_arguments, node_settings
+from quarterdeck.cli.operators import add_operator_arguments, chosen_operators, settings_of
+from quarterdeck.cli.story.table import render_table
 
 if TYPE_CHECKING:
+    from quarterdeck.cli.story.script import Story
     from quarterdeck.client import Client
-
-    from .story.script import Story
 
 Json = dict[str, Any]
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -65,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     configure(level="ERROR")
     nesting.make_room()
     if arguments.local:
-        from .localnode.demo import demo
+        from quarterdeck.cli.demo.local import demo
 
         return uvloop.run(demo(arguments, arguments.examples or _examples()))
     return uvloop.run(_demo(arguments))
@@ -74,13 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
 async def _demo(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver import ServerOptions
     from quarterdeck.apiserver.admission.plugin import FOR_CLUSTERS
+    from quarterdeck.cli.apiserver import stop_signal
+    from quarterdeck.cli.cluster import running_cluster
+    from quarterdeck.cli.instance.announcement import announced
+    from quarterdeck.cli.instance.kubeconfigfile import default_path
+    from quarterdeck.cli.top import has_screen
     from quarterdeck.client import Client, InProcessTransport
-
-    from .apiserver import stop_signal
-    from .cluster import running_cluster
-    from .instance.announcement import announced
-    from .instance.kubeconfigfile import default_path
-    from .top import has_screen
 
     operators = chosen_operators(arguments)
     root = arguments.examples or _examples()
@@ -128,7 +126,7 @@ def _examples() -> Path:
 
 def _story(root: Path, operators: list[str]) -> Story | None:
     """The story among the examples, if it can be told with these operators."""
-    from .story.script import read_story
+    from quarterdeck.cli.story.script import read_story
 
     if not (root / _STORY / "story.yaml").is_file():
         return None
@@ -137,8 +135,8 @@ def _story(root: Path, operators: list[str]) -> Story | None:
 
 
 async def _tell(client: Client, folder: Path, story: Story, head: str) -> None:
-    from .story.command import Kubectl
-    from .story.telling import Teller
+    from quarterdeck.cli.story.command import Kubectl
+    from quarterdeck.cli.story.telling import Teller
 
     print(f"{head}\n\n{story.title}. The files are in {folder}.", flush=True)
     async for text in Teller(Kubectl(client, folder)).tell(story):
@@ -191,9 +189,8 @@ def _name(document: Json) -> str:
 
 
 async def _screen(client: Client, head: str, stopping: asyncio.Event) -> None:
+    from quarterdeck.cli.screen.screen import show
     from quarterdeck.dashboard import Board, installed_planner
-
-    from .screen.screen import show
 
     async with asyncio.TaskGroup() as group:
         board = Board(client, planner=installed_planner())

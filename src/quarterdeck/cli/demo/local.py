@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quarterdeck.cli.error import CommandError
-
-from .settings import local_node
+from quarterdeck.cli.localnode.settings import local_node
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -26,7 +25,7 @@ async def demo(arguments: argparse.Namespace, examples: Path) -> int:
     from quarterdeck.apiserver.admission.plugin import FOR_CLUSTERS
     from quarterdeck.cli.apiserver import stop_signal
     from quarterdeck.cli.cluster import running_cluster
-    from quarterdeck.cli.demo import apply_all
+    from quarterdeck.cli.demo.command import apply_all
     from quarterdeck.cli.instance.announcement import announced
     from quarterdeck.cli.instance.kubeconfigfile import default_path
     from quarterdeck.cli.operators import settings_of
