@@ -11,7 +11,7 @@ COMPILED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)
 FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format properties chart image sbom
+.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance histories format properties chart image sbom
 
 help: ## list the tasks
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,6 +57,7 @@ check: $(STAMP) ## format, lint, types, import contracts, generated types
 	@$(BIN)/ruff check src tests tools benchmarks examples
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tools/rooms.py --check
 	@$(BIN)/python tools/k8s/generate.py --check
 
 format: $(STAMP)
@@ -95,3 +96,6 @@ kube: ## build the real kube-apiserver, etcd, kubectl and Go peers, once, into a
 conformance: $(STAMP) ## the same cases and suites on the real server and on ours
 	@bash tools/kube/build.sh suites conformance
 	@$(BIN)/python tools/conformance.py $(ARGS)
+
+histories: $(STAMP) ## random histories told to the real server and to ours: ARGS="--seeds 100 --first 1 [--record | --replay]"
+	@PYTHONPATH=tools $(BIN)/python -m histories $(ARGS)

@@ -1,12 +1,14 @@
 """Grove: planning the children of a PodCliqueSet, and pods per second until a set runs.
 
-    python -m benchmarks grove [--only plan|settle|replicas|operator] [--pods N...] [--replicas N]
+    python -m benchmarks grove [--only plan|settle|flow|replicas|operator] [--pods N...] [--replicas N]
         [--peer "COMMAND"]
 
 `plan`: CPU from a set to all its PodCliques, groups, gangs and Services, at growing numbers of replicas.
 `settle`: a set is created on the cluster of `quarterdeck up`, with nodes, scheduler and kubelet in the same
 process, and is waited for until all its pods run: one gang each of a router and of groups of eight pods.
 Most of the time is the cluster's own; beside it, in the same run, as many bare pods that a client creates.
+`flow`: the same, one gang of each four pods, in the order before there were scheduler backends (pods first,
+then their gang) and in that since then (the gang first, then its pods), by turns.
 `replicas`: many gangs of two or four pods on `quarterdeck up`: pods a second until all gates are lifted,
 until all are ready, the CPU of all its processes, and how long a small request takes meanwhile.
 `operator`: the CPU that the operator takes for a pod of such a set, in a process of its own, and that of the
@@ -18,6 +20,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
+import logging
 import statistics
 import time
 from collections.abc import AsyncGenerator
@@ -44,6 +48,7 @@ from quarterdeck.operators.grove.logic.gangplan import plan_gangs
 from quarterdeck.operators.grove.logic.templatehash import clique_hashes
 from quarterdeck.operators.grove.types import PodCliqueSet
 
+from .groveflow import pods_first
 from .groveoperator import bench_operator
 from .grovereplicas import bench_replicas
 from .groveset import PER_GROUP, clique, many_gangs, pod_clique_set
@@ -52,6 +57,9 @@ REPLICAS = (1, 10, 100, 1000)
 ROUNDS = 5
 PODS = (100, 400)
 PER_NODE = 110
+PER_GANG = 4
+MOST_OF_FLOW = 1.3
+"""What a pod may cost whose gang comes first, of what it costs otherwise."""
 MANY = (1000, 5000)
 PATIENCE_OF_ALL = 1200
 """Seconds until all pods run."""
@@ -157,9 +165,40 @@ async def _set(client: Client, groups: int) -> None:
     await client.create(DynamicObject(pod_clique_set(1, groups)))
 
 
+async def bench_flow(sizes: list[int]) -> bool:
+    """Seconds and CPU until gangs run, made after their pods and before them."""
+    print("\nuntil all pods run, in gangs of 4: pods first, then the gang; and the gang first, then its pods")
+    logging.getLogger("quarterdeck.client").setLevel(logging.ERROR)  # every set is warned about restartPolicy
+    is_good = True
+    for size in sizes:
+        gangs = size // PER_GANG
+        count, make = gangs * PER_GANG, functools.partial(_gangs, gangs=gangs)
+        after, before = [], []
+        for _ in range(ROUNDS):
+            with pods_first():
+                after.append(await _run(count, make))
+            before.append(await _run(count, make))
+        old, new = (
+            (statistics.median(each[0] for each in runs), statistics.median(each[1] for each in runs))
+            for runs in (after, before)
+        )
+        ratio = new[1] / old[1]
+        is_good = is_good and ratio <= MOST_OF_FLOW
+        print(
+            f"  {count:>5,} pods  pods first  {old[0]:6.2f} s  {old[1] / count * 1e3:5.2f} ms CPU each"
+            f"     gang first  {new[0]:6.2f} s  {new[1] / count * 1e3:5.2f} ms CPU each"
+            f"     {ratio:.2f}× (≤ {MOST_OF_FLOW})   {'ok' if ratio <= MOST_OF_FLOW else 'SLOWER'}"
+        )
+    return is_good
+
+
+async def _gangs(client: Client, gangs: int) -> None:
+    await client.create(DynamicObject(many_gangs(gangs, PER_GANG)))
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks grove", description=__doc__)
-    parser.add_argument("--only", choices=("plan", "settle", "replicas", "operator"))
+    parser.add_argument("--only", choices=("plan", "settle", "flow", "replicas", "operator"))
     parser.add_argument("--pods", type=int, nargs="+", help=f"default: {PODS}, of many replicas {MANY}")
     parser.add_argument("--replicas", type=int, help="gangs of `replicas`; default: of 2 pods, or of 4")
     parser.add_argument("--peer", default="", metavar="COMMAND")
@@ -169,6 +208,8 @@ def main(arguments: list[str]) -> int:
         good = bench_plan()
     if options.only in (None, "settle"):
         good = uvloop.run(bench_settle(options.pods or list(PODS))) and good
+    if options.only in (None, "flow"):
+        good = uvloop.run(bench_flow(options.pods or list(PODS))) and good
     if options.only in (None, "replicas"):
         good = bench_replicas(options.pods or list(MANY), options.replicas) and good
     if options.only in (None, "operator"):

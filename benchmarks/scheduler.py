@@ -32,7 +32,7 @@ from benchmarks.clusterlook import bench_look
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action, CycleResult, Settings, Snapshot, schedule
 from quarterdeck.scheduler.decision import Bind, Evict, Pipeline, Unschedulable
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import (
     NodeInfo,
     PodGroupInfo,

@@ -24,7 +24,7 @@ import uvloop
 from quarterdeck.api import UNSET, Draft, Maybe, Model, ObjectMeta, Resource, crd, set_controller_reference
 from quarterdeck.api.k8s import ConfigMap
 from quarterdeck.client import Config
-from quarterdeck.runtime import Builder, Context, Controller, Manager, Reconciler, Result, create_or_update
+from quarterdeck.runtime import Builder, Context, Controller, Manager, Reconciler, Result, create_or_patch
 from quarterdeck.runtime.cache import KindOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
@@ -99,7 +99,7 @@ async def _create(ctx: Context[Widget], widget: Widget) -> None:
         child.data = _data(widget)
         child.metadata = set_controller_reference(widget, child.metadata.done())
 
-    await create_or_update(ctx, ConfigMap(metadata=_metadata(widget)), fill)
+    await create_or_patch(ctx, ConfigMap(metadata=_metadata(widget)), fill)
 
 
 async def _apply(ctx: Context[Widget], widget: Widget) -> None:

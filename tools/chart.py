@@ -91,7 +91,9 @@ def alerts() -> str:
 
 
 def _arguments(**values: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"image": "quarterdeck:latest", "replicas": 2, "config": None, **values})
+    return argparse.Namespace(
+        **{"image": "quarterdeck:latest", "replicas": 2, "config": None, "watch_namespaces": (), **values}
+    )
 
 
 def _dump(documents: list[Json]) -> str:

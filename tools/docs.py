@@ -19,8 +19,14 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?[^)]*\)")
 _CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
-#: scripts that write a page from code; each knows `--check`
-_GENERATORS = ("tools/metrics_reference.py", "tools/options_reference.py", "tools/field_reference.py")
+#: scripts that write a page from code or data; each knows `--check`
+_GENERATORS = (
+    "tools/metrics_reference.py",
+    "tools/options_reference.py",
+    "tools/field_reference.py",
+    "tools/designs_page.py",
+    "tools/layers_page.py",
+)
 
 
 def pages() -> list[Path]:

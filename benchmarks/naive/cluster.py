@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from quarterdeck.api import Key
+from quarterdeck.scheduler.model.fairshare import Claim, divide
 from quarterdeck.scheduler.model.job import is_preemptible, priority_of
 from quarterdeck.scheduler.model.subgroup import build_tree
 from quarterdeck.scheduler.model.task import task_order
-from quarterdeck.scheduler.order.fairshare import Claim, divide
 from quarterdeck.scheduler.settings import Settings
 from quarterdeck.scheduler.snapshot import PodInfo, QueueInfo, Snapshot
 

@@ -38,12 +38,12 @@
     │   └── NotSynced               the cache has not seen its first list yet
     └── ReconcileError
         ├── Terminal                do not retry until something changes
-        └── Requeue                 try again later, this is no failure
+        └── ForeignObject           an object of the wanted name belongs to somebody else
 
 Each room adds its own below the root, next to what raises them: ``apiserver.status.StatusError`` and what
 becomes one on the way to an answer, ``apiserver.storage.StorageError``, CEL's compile and runtime errors,
-``runtime.webhook.Denied``, and so on. Those that a caller of the standard library must be able to catch are
-``ValueError`` or ``RuntimeError`` as well.
+``runtime.webhook.Denied``, ``runtime.Requeue`` (a result of a reconcile that may be raised), and so on. Those
+that a caller of the standard library must be able to catch are ``ValueError`` or ``RuntimeError`` as well.
 
 Callers branch on classes, never on message text. ``ApiError`` keeps the whole Status, the verb and the
 path, so that a log line names the request. Messages are lower case without a full stop, except those
@@ -72,6 +72,7 @@ __all__ = [
     "ErrorDetails",
     "Expired",
     "Forbidden",
+    "ForeignObject",
     "Gone",
     "InternalError",
     "Invalid",
@@ -86,7 +87,6 @@ __all__ = [
     "QuarterdeckError",
     "ReadTimeout",
     "ReconcileError",
-    "Requeue",
     "SchemaError",
     "ServerTimeout",
     "ServiceUnavailable",
@@ -403,13 +403,24 @@ class Terminal(ReconcileError):
     """Do not retry until something changes."""
 
 
-class Requeue(ReconcileError):
-    """Come back after ``after`` seconds; not counted as a failure."""
+class ForeignObject(ReconcileError):
+    """An object of the wanted name is there and belongs to somebody else: it was left as it is.
 
-    def __init__(self, after: float, reason: str = "") -> None:
-        super().__init__(reason or f"requeue after {after}s")
-        self.after: Final = after
-        self.reason: Final = reason
+    ``holder`` says whose it is, in words for people.
+    """
+
+    def __init__(
+        self, api_version: str, kind: str, namespace: str, name: str, *, owner: str, holder: str, uid: str
+    ) -> None:
+        key = f"{namespace}/{name}" if namespace else name
+        super().__init__(f"{kind} {key} exists and does not belong to {owner}: {holder}")
+        self.api_version: Final = api_version
+        self.kind: Final = kind
+        self.namespace: Final = namespace
+        self.name: Final = name
+        self.holder: Final = holder
+        self.uid: Final = uid
+        """Of the object that is there."""
 
 
 def reason_of(error: BaseException) -> str:

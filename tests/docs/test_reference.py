@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import docs
+import layers_page
 from quarterdeck.cli import apiserver, manifests, run, up
 from quarterdeck.operators.grove.configuration import OperatorConfiguration
 from quarterdeck.operators.grove.logic.capability import CAPABILITIES
@@ -174,7 +175,7 @@ INSTANCE = {"client", "key", "log", "cache", "attempt", "priority", "reconcile_i
 def test_contexts_managers_and_builders_have_what_pages_say(page: str) -> None:
     text = PAGES[page]
     for variable, kind in (("ctx", Context), ("manager", Manager)):
-        used = set(re.findall(rf"(?<![\w.]){variable}\.([a-z_]+)\b", text))
+        used = set(re.findall(rf"(?<![\w./]){variable}\.([a-z_]+)\b", text))
         assert {name for name in used if not hasattr(kind, name)} <= INSTANCE, variable
     chained = set(re.findall(r"`\.([a-z_]+)\(", text))
     assert {name for name in chained if not hasattr(Builder, name)} == set()
@@ -192,3 +193,8 @@ async def test_the_test_of_the_quick_start_passes(cluster: TestCluster) -> None:
     names: dict[str, object] = {}
     exec(code, names)
     await names["test_what_was_created_is_there"](cluster)  # type: ignore[operator]
+
+
+def test_the_page_of_layers_shows_the_contracts_and_every_part_says_what_it_is() -> None:
+    assert PAGES["layers"] == layers_page.page()
+    assert "| |" not in PAGES["layers"].replace("|  | `", "")

@@ -25,10 +25,10 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 
 
-def tell(seeds: Iterable[int]) -> Iterator[dict[str, Any]]:
+def tell(seeds: Iterable[int], *, restored: int = 0) -> Iterator[dict[str, Any]]:
     """Run seeds one after the other; yields what was broken (``problem``) and how often faults struck."""
     command = [sys.executable, "-m", "tests.faults.chaosseed"]
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "CHAOS_RESTORED": str(restored)}
     pipe = subprocess.PIPE
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, text=True, bufsize=1
@@ -49,6 +49,9 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, help="the first of them (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="at once (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=math.inf, help="no seed begins after so many")
+    parser.add_argument(
+        "--restored", type=int, default=0, metavar="N", help="restore the server in every Nth seed"
+    )
     arguments = parser.parse_args()
     seeds, jobs = range(arguments.first, arguments.first + arguments.seeds), arguments.jobs
     limit: float = arguments.seconds
@@ -60,7 +63,7 @@ def main() -> int:
 
     def work(some: Iterable[int]) -> None:
         try:
-            for report in tell(takewhile(is_time, some)):
+            for report in tell(takewhile(is_time, some), restored=arguments.restored):
                 reports.put(report)
         finally:
             reports.put(None)

@@ -2,8 +2,10 @@
 
 The operators run as on a cluster: two replicas of one program, of which one leads. Watches are cut and
 expire, requests are refused (409, 429, 500), their answers get lost, the leader is killed, nodes fail or
-vanish, and the clocks of the replicas differ. All the while the invariants of `quarterdeck check` are looked
-at over the API; in the end, when it is quiet, the story has come to its end and nothing is broken.
+vanish, and the clocks of the replicas differ. Somebody replaces what operators made, takes names that they
+want, and edits definitions (``chaosedit``). If asked to, the API server goes back to a backup of half a
+minute ago, once. All the while the invariants of `quarterdeck check` are looked at over the API; in the end,
+when it is quiet, the story has come to its end and nothing is broken.
 
 Import it only where nothing depends on luck: see ``chaosseed``, which runs it.
 """
@@ -11,11 +13,14 @@ Import it only where nothing depends on luck: see ``chaosseed``, which runs it.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import traceback
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
@@ -24,6 +29,7 @@ from quarterdeck.api import DynamicObject
 from quarterdeck.api.invariant import Broken
 from quarterdeck.api.k8s import Lease, Node
 from quarterdeck.api.k8s.apiextensions import CustomResourceDefinition
+from quarterdeck.apiserver import Durability, ServerOptions
 from quarterdeck.cli.check.command import find_broken, installed_invariants
 from quarterdeck.cli.check.storage import find_storage_faults
 from quarterdeck.cli.story.telling import Teller
@@ -47,6 +53,7 @@ from quarterdeck.testing import (
     WatchError,
     run,
 )
+from tests.faults.chaosedit import edit_definition, replace_object, take_name
 from tests.integration.concertkit import Concert, concert
 
 TROUBLE: Final = 540.0
@@ -58,6 +65,10 @@ LOOK: Final = 5.0
 """Seconds between two looks at what must hold at every moment."""
 SETTLE: Final = 10.0
 """Seconds that the controllers have, three times at most, to mend what may be broken for a moment."""
+RESTORED: Final = int(os.environ.get("CHAOS_RESTORED", "0"))
+"""Each so-manyth seed has a restored server, 0 for none: `chaos.py --restored`."""
+WORK_LIMIT: Final = 60.0
+"""CPU seconds that a seed may take; it needs about three. What runs for ever is a finding."""
 _LEASE: Final = LeaderElection(name="quarterdeck", namespace="default")
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
@@ -154,6 +165,7 @@ class Chaos:
         self._replicas: list[Replica] = []
         self._plans: Final[list[FaultPlan]] = []
         self._number = 0
+        self._acting: Final = asyncio.Lock()
         cluster = next(link for link in world.cluster.links if link.name == "cluster")
         cluster.plan = weather(f"cluster {seed}")
         self._plans.append(cluster.plan)
@@ -195,8 +207,10 @@ class Chaos:
             await asyncio.sleep(self.dice.uniform(15.0, 60.0))
             if self.age > TROUBLE - 60.0:
                 return
-            act = self.dice.choice((self._kill_leader, self._fail_node, self._lose_node))
-            await act()
+            acts = (self._kill_leader, self._fail_node, self._lose_node, self._replace_object)
+            act = self.dice.choice((*acts, self._take_name, self._edit_definition))
+            async with self._acting:
+                await act()
 
     async def _kill_leader(self) -> None:
         for replica in self._replicas:
@@ -231,6 +245,31 @@ class Chaos:
             with suppress(NotFound):
                 await self.world.cluster.client.delete(self.dice.choice(nodes))
 
+    async def _replace_object(self) -> None:
+        if await replace_object(self.world.cluster.client, self.dice):
+            self.done["object replaced"] += 1
+
+    async def _take_name(self) -> None:
+        seconds = self.dice.uniform(5.0, 40.0)
+        told = await take_name(self.world.cluster.client, self.dice, seconds)
+        if told is not None:
+            self.done["name taken"] += 1
+        if told:
+            self.broken.append(f"{self.age:.0f}s: {told}")
+
+    async def _edit_definition(self) -> None:
+        self.done["definition edited"] += 1
+        await edit_definition(self.world.cluster.client, self.dice, self.done["definition edited"])
+
+    async def restore(self, backup: Path, *, after: float) -> None:
+        """Make a backup, and go back to it some time later; meanwhile there is no other act of ours."""
+        cluster = self.world.cluster
+        async with self._acting:
+            cluster.backup(backup)
+            await asyncio.sleep(after)
+            await cluster.restore(backup)
+            self.done["server restored"] += 1
+
     async def _replace(self) -> None:
         """Processes that have ended start anew after a while."""
         while True:
@@ -257,16 +296,28 @@ class Chaos:
 
 
 async def _tell(seed: int) -> Report:
+    with TemporaryDirectory() as folder:
+        if not RESTORED or seed % RESTORED:
+            return await _tell_on(seed, None, Path(folder))
+        # on the loop, not in a thread: nothing may depend on luck
+        server = ServerOptions(data_dir=Path(folder, "data"), durability=Durability.NORMAL)
+        return await _tell_on(seed, server, Path(folder, "backup"))
+
+
+async def _tell_on(seed: int, server: ServerOptions | None, backup: Path) -> Report:
     report = Report(seed)
-    async with concert(seed) as world:
+    async with concert(seed, server) as world:
         chaos, teller = Chaos(world, seed), Teller(world.kubectl, patience=PATIENCE)
         client = world.cluster.client
         async with chaos.raging():
             pause = TROUBLE / len(world.story.steps)
+            restored = chaos.dice.randint(1, len(world.story.steps) - 1) if server is not None else 0
             for number, step in enumerate(world.story.steps, 1):
                 # What should come of it may not, while more breaks than the story knows of.
                 async for _ in teller.take(msgspec.structs.replace(step, until=())):
                     pass
+                if number == restored:  # between two steps: nothing that somebody told the cluster is lost
+                    await chaos.restore(backup, after=pause / 2)
                 await asyncio.sleep(max(0.0, number * pause - chaos.age))
             await asyncio.sleep(max(0.0, TROUBLE + CALM - chaos.age))
             async for _ in teller.take(world.story.steps[-1]):
@@ -312,6 +363,6 @@ async def _compile(client: Client, definition: CustomResourceDefinition) -> None
 def tell(seed: int) -> Report:
     """Tell the story with the faults of a seed."""
     try:
-        return run(_tell(seed))
+        return run(_tell(seed), work_limit=WORK_LIMIT)
     except Exception as error:  # noqa: BLE001  whatever it is, it is what the seed has found
         return Report(seed, "".join(traceback.format_exception(error)[-3:]))

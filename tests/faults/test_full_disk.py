@@ -16,7 +16,7 @@ import pytest
 
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.apiserver.inprocess import LocalServer
-from quarterdeck.apiserver.storage import Store, encode_value
+from quarterdeck.apiserver.storage import StorageFull, Store, encode_value, inspection
 from quarterdeck.testing import eventually
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -30,11 +30,11 @@ class Disk:
 
     def __init__(self, directory: Path, *, is_mounted: bool) -> None:
         self.directory = directory
-        self._is_mounted = is_mounted
+        self.is_mounted = is_mounted
         self._filler = directory / "filler"
 
     def fill(self, store: Store) -> None:
-        if self._is_mounted:
+        if self.is_mounted:
             with suppress(OSError), self._filler.open("wb", buffering=0) as file:
                 for size in (65536, 4096, 1):
                     with suppress(OSError):
@@ -45,7 +45,7 @@ class Disk:
             store._log._db.execute(f"PRAGMA max_page_count={count}")
 
     def free(self, store: Store) -> None:
-        if self._is_mounted:
+        if self.is_mounted:
             self._filler.unlink()
         else:
             store._log._db.execute("PRAGMA max_page_count=1000000")
@@ -201,3 +201,27 @@ async def test_removal_of_history_that_was_interrupted_goes_on_after_a_restart(t
     assert again._log._db.execute("SELECT COUNT(*) FROM log").fetchone() == (5,)
     assert {entry.name for entry in bucket.scan()} == {f"n{number}" for number in range(5, 10)}
     await again.close()
+
+
+async def test_a_start_on_a_full_disk_says_so_and_loses_nothing(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
+        raise error
+
+    options = ServerOptions(data_dir=disk.directory / "data")
+    async with ApiServer(options) as server:
+        assert (await create(server.local(), "kept"))[0] == 201
+    if disk.is_mounted:
+        disk.fill(server.store)
+    else:
+        monkeypatch.setattr(inspection, "_inspect", no_room)
+    with pytest.raises(StorageFull, match="its disk seems to be full: make room and start again"):
+        await ApiServer(options).start()
+    if disk.is_mounted:
+        disk.free(server.store)
+    monkeypatch.undo()
+    async with ApiServer(options) as server:
+        assert "kept" in await stored(server.local())

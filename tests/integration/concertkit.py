@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from quarterdeck.api.invariant import Broken
+from quarterdeck.apiserver import ServerOptions
 from quarterdeck.cli.check.command import find_broken, installed_invariants
 from quarterdeck.cli.story.command import Kubectl
 from quarterdeck.cli.story.script import Story, read_story
@@ -61,9 +62,11 @@ class Concert:
 
 
 @asynccontextmanager
-async def concert(seed: int = 0) -> AsyncIterator[Concert]:
+async def concert(seed: int = 0, server: ServerOptions | None = None) -> AsyncIterator[Concert]:
     """The cluster with its kinds and controllers; no operator runs yet."""
     found = installed_operators()
     kinds = [each for name in NAMES for each in found[name].definitions()]
-    async with TestCluster(crds=kinds, controllers=Workloads(scheduler=None), seed=seed) as cluster:
+    async with TestCluster(
+        crds=kinds, controllers=Workloads(scheduler=None), server=server, seed=seed
+    ) as cluster:
         yield Concert(cluster, read_story(FOLDER))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quarterdeck.api import Key, ObjectMeta, from_dict
-from quarterdeck.client import Client
+from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.ipam.assembly import IpamOperator
 from quarterdeck.operators.ipam.logic.network import parse
@@ -97,6 +97,12 @@ async def exists(client: Client, kind: Any, name: str) -> bool:
     except NotFound:
         return False
     return True
+
+
+async def force(client: Client, name: str) -> None:
+    """End a pool that is being deleted although its blocks are in use."""
+    held = await client.get(SubnetPool, name, SPACE)
+    await client.patch(held, MergePatch({"metadata": {"finalizers": None}}))
 
 
 def overlapping(subnets: list[Subnet]) -> list[tuple[str, str]]:

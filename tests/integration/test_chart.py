@@ -54,6 +54,31 @@ def names(documents: list[Json]) -> set[tuple[str, str]]:
 
 
 @needs_helm
+@pytest.mark.parametrize(
+    ("values", "settings"),
+    [
+        (("config.schedulerName=kai-scheduler",), {"grove": {"schedulerName": "kai-scheduler"}}),
+        (
+            ("config.schedulerName=kai-scheduler", "operators.grove.settings.authorizer.enabled=true"),
+            {"grove": {"authorizer": {"enabled": True}, "schedulerName": "kai-scheduler"}},
+        ),
+        (
+            ("config.schedulerName=kai-scheduler", "operators.grove.settings.schedulerName=volcano"),
+            {"grove": {"schedulerName": "volcano"}},
+        ),
+        (("config.schedulerName=kai-scheduler", "operators.grove.enabled=false"), {}),
+    ],
+)
+def test_the_scheduler_is_chosen_as_in_the_values_of_the_design(
+    values: tuple[str, ...], settings: Json
+) -> None:
+    [config] = [
+        each for each in rendered(*values) if each["kind"] == "ConfigMap" and "config.yaml" in each["data"]
+    ]
+    assert yaml.safe_load(config["data"]["config.yaml"])["operators"] == settings
+
+
+@needs_helm
 def test_everything_that_can_be_set_renders() -> None:
     found = rendered(*EVERYTHING)
     kinds = {each["kind"] for each in found}

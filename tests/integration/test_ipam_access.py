@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,22 +14,25 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
 from kube.server import cache_dir
 from parity import server as servers
-from quarterdeck.api import ObjectMeta
+from quarterdeck.api import DynamicObject, ObjectMeta
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from quarterdeck.api.manifest import load_documents
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import Forbidden
 from quarterdeck.operators.ipam.assembly import IpamOperator
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool, SubnetPoolClaim, definitions
-from quarterdeck.runtime.health import AccessReviewer
+from quarterdeck.runtime.certificate import EphemeralCertificates
+from quarterdeck.runtime.health import AccessReviewer, MetricsServer
 from quarterdeck.runtime.operator import OperatorEnvironment
-from quarterdeck.runtime.operator.rbac import compare, roles
+from quarterdeck.runtime.operator.install import create_namespace
+from quarterdeck.runtime.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import TestCluster
 from quarterdeck.wire.http import Request, Response
@@ -254,15 +259,62 @@ async def test_the_trigger_is_for_those_whom_the_server_allows_it() -> None:
             assert [await post(token) for token in ("", "nonsense", *tokens)] == [401, 401, 202, 403]
 
 
+@pytest.mark.real_time
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+async def test_the_cron_job_of_the_examples_has_its_pool_looked_at(tmp_path: Path) -> None:
+    """Its manifests as they are, its command with another address; the replica does not lead at first."""
+    manifest = Path(__file__).parents[2] / "examples" / "ipam" / "recalculate" / "cronjob.yaml"
+    documents = {each["kind"]: each for each in load_documents(manifest.read_text())}
+    account = documents["ServiceAccount"]["metadata"]
+    pod = documents["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert pod["serviceAccountName"] == account["name"]
+    async with ipam_cluster() as cluster:
+        client = cluster.client
+        await create_namespace(client, account["namespace"])
+        for each in documents.values():
+            await client.create(DynamicObject(each))
+        operator = Operator(cluster)
+        server = MetricsServer(
+            operator.metrics.registry,
+            "127.0.0.1:0",
+            certificates=EphemeralCertificates(),
+            reviewer=AccessReviewer(client),
+            extra=operator.webhooks.endpoints,
+        )
+        variables = {each["name"]: each["value"] for each in container["env"]}
+        token = tmp_path / "token"
+        token.write_text(await issued_token(cluster, account["name"], account["namespace"]))
+        async with server:
+            environment = {
+                "PATH": os.environ["PATH"],
+                "URL": f"https://127.0.0.1:{server.address[1]}{urlsplit(variables['URL']).path}",
+                "TOKEN_FILE": str(token),
+            }
+            process = await asyncio.create_subprocess_exec(
+                *container["command"], env=environment, stdout=asyncio.subprocess.PIPE
+            )
+            await asyncio.sleep(0.5)  # meanwhile the answer is 503
+            async with operator.running(), asyncio.timeout(30):
+                told, _ = await process.communicate()
+                assert process.returncode == 0, told
+                assert b'"queued":true,"namespace":"default","name":"world"' in told
+                assert operator.value("subnetpool_parent_requeue_total", "external") == 1
+
+
+async def issued_token(cluster: TestCluster, account: str, namespace: str) -> str:
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+    kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    answer = await cluster.client.raw("POST", path, body=json.dumps(kind).encode())
+    token: str = json.loads(answer.body)["status"]["token"]
+    return token
+
+
 async def token_for(cluster: TestCluster, account: str) -> str:
     body = json.dumps({"metadata": {"name": account}}).encode()
     client = cluster.client
     await client.raw("POST", f"/api/v1/namespaces/{SPACE}/serviceaccounts", body=body)
-    path = f"/api/v1/namespaces/{SPACE}/serviceaccounts/{account}/token"
-    kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    answer = await client.raw("POST", path, body=json.dumps(kind).encode())
-    token: str = json.loads(answer.body)["status"]["token"]
-    return token
+    return await issued_token(cluster, account, SPACE)
 
 
 async def allow(cluster: TestCluster, account: str) -> None:

@@ -13,6 +13,7 @@ from quarterdeck.api.k8s import Node
 from quarterdeck.api.k8s.node import NodeSpec
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.logic.naming import owned_name
 from quarterdeck.operators.ipam.logic.network import parse
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
 from quarterdeck.testing import FaultPlan, TestCluster
@@ -198,3 +199,30 @@ async def test_nothing_overlaps_and_nothing_is_lost_under_faults_and_restarts(se
             assert {each.status.allocated_cidr for each in await client.list(SubnetClaim)} == {
                 str(each) for each in blocks
             }
+
+
+@pytest.mark.parametrize("held", [(), ("10.9.3.0/24",)])
+async def test_a_claim_of_somebody_else_under_the_name_is_neither_used_nor_changed(
+    held: Sequence[str],
+) -> None:
+    async with ipam_cluster() as cluster:
+        client, operator = cluster.client, Operator(cluster, ON)
+        await client.create(zone_pool("rest", "10.9.0.0/22"))
+        stored = await client.create(node("n", "", *held))
+        name = owned_name("n", f"{stored.metadata.uid}/IPv4")
+        theirs = await client.create(claim(name, 26, of="rest"))
+        async with operator.running():
+            await operator.settle()
+            kept = await client.get(SubnetClaim, name, SPACE)
+            assert (kept.metadata.uid, kept.spec) == (theirs.metadata.uid, theirs.spec)
+            assert (await ranges(client))["n"] == tuple(held)
+            ((about, why),) = told(operator, "CIDRNotAvailable")
+            assert (about, f"SubnetClaim default/{name}" in why, "nobody controls it" in why) == (
+                "n",
+                True,
+                True,
+            )
+            await client.delete(theirs)
+            await operator.settle()
+            assert len((await ranges(client))["n"]) == 1
+            assert len(told(operator, "CIDRNotAvailable")) == 1

@@ -19,6 +19,7 @@ from .ipamkit import (
     check_invariants,
     claim,
     exists,
+    force,
     get_claim,
     ipam_cluster,
     key,
@@ -257,6 +258,8 @@ async def test_a_phase_follows_its_cause_both_ways() -> None:
             )
             assert await phases("out") == ["Allocated"]
             await client.delete(SubnetPool, "p", SPACE)
+            assert await phases("t", "out") == ["Allocated", "Allocated"]
+            await force(client, "p")
             assert await phases("t", "out") == ["Failed", "Failed"]
             await client.create(pool())
             assert await phases("t") == ["Allocated"]
@@ -329,7 +332,7 @@ async def test_a_pool_claim_that_is_edited_before_it_is_bound_asks_for_what_it_s
             assert child.spec.cidr == "10.0.0.0/24"
 
 
-async def test_only_child_pools_have_a_finalizer() -> None:
+async def test_a_pool_has_a_finalizer_whatever_its_labels_and_waits_for_its_parent() -> None:
     async with ipam_cluster() as cluster:
         operator, client = Operator(cluster), cluster.client
         async with operator.running():
@@ -338,8 +341,9 @@ async def test_only_child_pools_have_a_finalizer() -> None:
             await client.create(pool("orphan", "10.0.0.0/20", parent="nobody"))
             await operator.settle()
             pools = {each.metadata.name: each for each in await client.list(SubnetPool, namespace=SPACE)}
-            assert not pools["p"].metadata.finalizers
-            assert pools["kid"].metadata.finalizers == ("ipam.plexaubnet.io/finalizer",)
+            assert {each.metadata.finalizers for each in pools.values()} == {
+                ("ipam.plexaubnet.io/finalizer",)
+            }
             assert has_condition(pools["orphan"], "Ready", False, "WaitingParent")
             await client.create(pool("nobody", "10.0.0.0/8"))
             await client.patch(
@@ -347,7 +351,7 @@ async def test_only_child_pools_have_a_finalizer() -> None:
             )
             await operator.settle()
             pools = {each.metadata.name: each for each in await client.list(SubnetPool, namespace=SPACE)}
-            assert not pools["kid"].metadata.finalizers
+            assert pools["kid"].metadata.finalizers == ("ipam.plexaubnet.io/finalizer",)
             assert has_condition(pools["orphan"], "Ready", True, "CIDRAssigned")
 
 
@@ -386,7 +390,7 @@ async def test_status_writes_of_one_pool_can_be_spaced_out() -> None:
                 await client.create(subnet(f"s{number}", f"10.0.{number}.0/24"))
                 await asyncio.sleep(1)
             await operator.settle()
-            assert operator.link.count("patch", "subnetpools.plexaubnet.io") <= 4
+            assert operator.link.count("patch", "subnetpools.plexaubnet.io") <= 1 + 4  # and the finalizer
             await check_invariants(client)
 
 
@@ -435,6 +439,7 @@ async def test_gauges_follow_a_pool_and_go_with_it() -> None:
             assert operator.value("aquanaut_subnet_free", SPACE, "p", "24") == 15
             assert operator.value("subnetpool_utilization_ratio", SPACE, "p") == pytest.approx(1 / 16)
             assert operator.value("plexaubnet_claim_phase", SPACE, "Bound") == 1
+            assert operator.value("subnetpool_parent_status_last_timestamp_seconds", SPACE, "p") > 0
             await client.delete(SubnetClaim, "a", SPACE)
             await operator.settle()
             assert operator.value("aquanaut_subnet_free", SPACE, "p", "24") == 16

@@ -29,7 +29,7 @@ from quarterdeck.operators.trainer.types import (
 from quarterdeck.operators.trainer.types.runtimeclass import RuntimeClass
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.operator.program import merge_kinds
-from quarterdeck.runtime.operator.rbac import compare, roles
+from quarterdeck.runtime.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import (
     READS,
@@ -283,6 +283,11 @@ async def test_a_runtime_may_go_while_it_is_used() -> None:
             await cluster.client.delete(TrainingRuntime, "test-runtime", SPACE)
             with pytest.raises(NotFound):
                 await cluster.client.get(TrainingRuntime, "test-runtime", SPACE)
+            await operator.settle()
+            told = [each.note for each in operator.events.events if each.reason == "RuntimeGone"]
+            assert told == [
+                "TrainingRuntime test-runtime is gone; the TrainJob goes on with the copy that it keeps"
+            ]
             job = await cluster.client.get(TrainJob, "test-job", SPACE)
             await edit(cluster, job, spec={"suspend": False, "trainer": {"image": "new"}})
             await operator.settle()

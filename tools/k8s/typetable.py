@@ -6,7 +6,7 @@
         --openapi FILE    compare every schema with a running server (FILE: its kubeconfig)
 
 The sources are Go modules, so Go is needed to download them; the result is committed and read by
-``quarterdeck.apiserver.builtin.typetable``, which does not need it.
+``quarterdeck.apiserver.document.typetable``, which does not need it.
 
 The file is ``{"kinds": {apiVersion: {kind: model name}}, "types": {model name: type}}`` with OpenAPI's model
 names and without descriptions. A type is
@@ -434,7 +434,7 @@ def compare_protobuf(table: dict[str, Any], messages: dict[str, dict[str, list[s
 
 def compare_openapi(kubeconfig: Path) -> list[str]:
     """Differences between the committed table and the OpenAPI documents of a running server."""
-    from quarterdeck.apiserver.builtin import typetable
+    from quarterdeck.apiserver.document import typetable
 
     def get(path: str) -> Any:
         command = [str(cache_dir() / "kubectl"), f"--kubeconfig={kubeconfig}", "get", "--raw", path]

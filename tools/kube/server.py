@@ -93,6 +93,7 @@ class RealServer:
         self._controller_args = controller_args
         self._kubeconfig = kubeconfig
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._commands: dict[str, tuple[str, ...]] = {}
         self._logs: list[IO[bytes]] = []
         self._opener = urllib.request.build_opener()
         self.directory = Path()
@@ -152,6 +153,31 @@ class RealServer:
         self._logs.clear()
         self.kubeconfig.unlink(missing_ok=True)
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def restart(self, how: signal.Signals) -> None:
+        """End kube-apiserver by a signal and start it again on the same etcd; returns when it is ready."""
+        process = self._processes.pop("kube-apiserver")
+        process.send_signal(how)
+        try:
+            process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._spawn("kube-apiserver", *self._commands["kube-apiserver"])
+        self._wait_ready()
+
+    def compact(self) -> None:
+        """Make etcd forget all history up to now. kube-apiserver keeps what its caches have."""
+        revision = int(self._etcd("range", key=_base64("any"))["header"]["revision"])
+        # where a kube-apiserver looks for what was compacted
+        self._etcd("put", key=_base64("compact_rev_key"), value=_base64(str(revision)))
+        self._etcd("compaction", revision=revision, physical=True)
+
+    def _etcd(self, what: str, **body: object) -> Any:
+        request = urllib.request.Request(f"{self.etcd_url}/v3/kv/{what}", json.dumps(body).encode())
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=30) as answer:
+            return json.load(answer)
 
     def wait(self) -> str:
         """Block until one of the programs ends by itself; returns its name."""
@@ -224,6 +250,7 @@ class RealServer:
         # Kept open until the process ends, and readable afterwards for the error text.
         log = open(self.directory / f"{name}.log", "wb")  # noqa: SIM115
         self._logs.append(log)
+        self._commands[name] = args
         self._processes[name] = subprocess.Popen(
             [self.program(name), *args],
             stdin=subprocess.DEVNULL,
@@ -324,6 +351,10 @@ class _Pki:
                 serialization.NoEncryption(),
             )
         _write_secret(self.file(name), data.decode())
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def _opener(pki: _Pki) -> urllib.request.OpenerDirector:

@@ -19,11 +19,10 @@ from typing import Any, Final, Generic, TypeVar, cast
 import msgspec
 
 from quarterdeck.api.frozen import MapView, SeqView, freeze, thaw
-from quarterdeck.api.model import Model
 
 __all__ = ["Draft"]
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M")
 
 _VIEWS: Final = (MapView, SeqView)
 
@@ -40,7 +39,7 @@ class Draft(Generic[M]):
     def __init__(self, base: M) -> None:
         _set_base(self, base)
         _set_edits(self, {})
-        _set_fields(self, _fields_of(type(base)))
+        _set_fields(self, _fields_of(cast("Any", type(base))))
 
     def __getattr__(self, name: str) -> Any:
         edits = self._edits
@@ -82,12 +81,12 @@ _set_fields: Final = Draft.__dict__["_fields"].__set__
 
 
 @cache
-def _fields_of(kind: type[Model]) -> frozenset[str]:
+def _fields_of(kind: type) -> frozenset[str]:
     return frozenset(cast("Any", kind).__struct_fields__)
 
 
 def _mutable(value: Any) -> Any:
-    if isinstance(value, Model):
+    if isinstance(value, msgspec.Struct) and hasattr(value, "draft"):  # a Model, whose module needs this one
         return Draft(value)
     if isinstance(value, tuple):
         return [_mutable(item) for item in value]

@@ -32,7 +32,7 @@ def remove_finalizer(metadata: ObjectMeta, name: str) -> ObjectMeta:
 
 
 def finalizer_patch(before: ObjectMeta, after: ObjectMeta) -> list[dict[str, Any]]:
-    """The JSON patch from one finalizer list to the other, guarded by a test of the list it starts from.
+    """The JSON patch from one finalizer list to the other, guarded by tests of the list and the UID.
 
     Empty when the lists are equal. A list that is not on the object yet is guarded by the resource
     version, because a test cannot ask for absence.
@@ -41,10 +41,12 @@ def finalizer_patch(before: ObjectMeta, after: ObjectMeta) -> list[dict[str, Any
     if old == new:
         return []
     if old:
-        guard = {"op": "test", "path": "/metadata/finalizers", "value": old}
+        guards = [{"op": "test", "path": "/metadata/finalizers", "value": old}]
+        if before.uid:  # another object of the name may have the same list
+            guards.append({"op": "test", "path": "/metadata/uid", "value": before.uid})
     else:
-        guard = {"op": "test", "path": "/metadata/resourceVersion", "value": before.resource_version}
+        guards = [{"op": "test", "path": "/metadata/resourceVersion", "value": before.resource_version}]
     change: dict[str, Any] = {"op": "add", "path": "/metadata/finalizers", "value": new}
     if old and not new:
         change = {"op": "remove", "path": "/metadata/finalizers"}
-    return [guard, change]
+    return [*guards, change]

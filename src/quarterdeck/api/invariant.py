@@ -41,8 +41,14 @@ class Objects:
 
     def of(self, kind: type[R]) -> list[R]:
         """All objects of a kind that are not being deleted."""
-        found: Sequence[Any] = self._by_kind.get(kind, ())
-        return [each for each in found if not each.metadata.is_deleting]
+        return [each for each in self._all(kind) if not each.metadata.is_deleting]
+
+    def every(self, kind: type[R]) -> list[R]:
+        """All objects of a kind, also those that are being deleted: they hold what they have to the end."""
+        return self.of(kind) + [each for each in self._all(kind) if each.metadata.is_deleting]
+
+    def _all(self, kind: type[R]) -> Sequence[Any]:
+        return self._by_kind.get(kind, ())
 
 
 class Invariant(msgspec.Struct, frozen=True):

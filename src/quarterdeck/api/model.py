@@ -34,20 +34,18 @@ the markers of ``marker`` and enforced by the API server.
 
 import itertools
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar, cast, dataclass_transform
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from quarterdeck.api.draft import Draft
 from quarterdeck.api.frozen import EMPTY_MAP, FrozenMap, Json, JsonObject, freeze, view
 from quarterdeck.api.naming import to_wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping as Map
     from collections.abc import Sequence as Seq
-
-    from quarterdeck.api.draft import Draft
 
 __all__ = [
     "EMPTY_MAP",
@@ -307,16 +305,9 @@ class Model(
         frozen = {key: freeze(value) for key, value in changes.items()}
         return cast("Self", msgspec.structs.replace(cast("Any", self), **frozen))
 
-    def draft(self) -> "Draft[Self]":
+    def draft(self) -> Draft[Self]:
         """A mutable twin: change it freely, at any depth, then call ``done()`` for the frozen result."""
-        return _draft_class()(self)
-
-
-@cache
-def _draft_class() -> "type[Draft[Any]]":
-    from quarterdeck.api.draft import Draft  # the draft module needs Model
-
-    return Draft
+        return Draft(self)
 
 
 def value_or(value: T | UnsetType, default: T) -> T:

@@ -11,6 +11,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, cast
 
+from quarterdeck.apiserver.registry.patch.patchbody import check_patch_type
+from quarterdeck.apiserver.registry.patch.patcher import Patcher
+from quarterdeck.apiserver.registry.read.reader import Reader
+from quarterdeck.apiserver.registry.watch.watcher import Watcher
+from quarterdeck.apiserver.registry.write.delete import Deleter
+from quarterdeck.apiserver.registry.write.writer import Writer
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.http import MIB, Request, Response, Route
 
@@ -23,21 +29,16 @@ from .auth import (
     forbidden_error,
     request_attributes,
 )
+from .deadline import time_allowed, within
 from .discovery.groups import Discovery
 from .document import decoding
 from .document.negotiate import PLAIN, Output, accept
 from .metadata import path_segment_errors
 from .registry.answer import check_include_object, status_response
-from .registry.delete import Deleter
-from .registry.patchbody import check_patch_type
-from .registry.patching import Patcher
-from .registry.read import Reader
 from .registry.request import ApiRequest, is_set
 from .registry.subresource import Subresources, unsupported_verb
 from .registry.virtual import VirtualResources
 from .registry.warning import Warnings
-from .registry.watch import Watcher
-from .registry.write import Writer
 from .requestinfo import RequestInfo
 from .resource.resource import Resource
 from .resource.resourcetable import ResourceTable
@@ -153,13 +154,14 @@ class App:
                 return self._usage.serve(request, info)
             return self._unknown(info)
         api_request = ApiRequest(request, info, resource, user, PLAIN)
+        seconds = time_allowed(request, info)
         try:
             result = self._serve_resource(api_request)
         except status.StatusError as error:
             return self._refused(error, request, api_request.warnings)
         if isinstance(result, Response):
             return result
-        return self._finish_resource(result, api_request)
+        return within(seconds, self._finish_resource(result, api_request))
 
     async def _finish_resource(self, pending: Awaitable[Response], api_request: ApiRequest) -> Response:
         try:
@@ -326,8 +328,9 @@ _STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;
 
 def _not_acceptable(header: str, verb: str, *, is_custom: bool) -> status.StatusError:
     """406. Upstream claims protobuf among what it produces, and so its texts name it."""
-    if is_custom or ";" in header or (verb == "watch" and "application/yaml" in header):
-        types = _STREAMED if verb == "watch" and not is_custom else _PRODUCED
+    is_unstreamed = verb == "watch" and "application/yaml" in header
+    if is_custom or ";" in header or is_unstreamed:
+        types = _STREAMED if is_unstreamed or (verb == "watch" and not is_custom) else _PRODUCED
         return status.not_acceptable(f"only the following media types are accepted: {types}")
     types = f"{_PRODUCED}, {_STREAMED}" if verb in ("list", "watch") else _PRODUCED
     return status.StatusError(

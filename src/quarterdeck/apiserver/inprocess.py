@@ -18,6 +18,8 @@ from .auth import UserInfo
 
 Headers = Sequence[tuple[str, str]]
 _HEADERS_KEPT = 256
+#: bytes that wait for a reader before the server waits for it
+_MOST_BUFFERED = 256 * 1024
 
 
 class LocalServer:
@@ -83,6 +85,7 @@ class StreamReader:
         self._ended = stream is None
         self._failed = False
         self._wake: asyncio.Future[None] | None = None
+        self._taken: asyncio.Future[None] | None = None
         if stream is not None:
             stream.start(self)
 
@@ -97,6 +100,16 @@ class StreamReader:
     def buffered(self) -> int:
         return self._buffered
 
+    @property
+    def is_full(self) -> bool:
+        return self._buffered > _MOST_BUFFERED
+
+    async def drain(self) -> None:
+        while self.is_full and not self._ended:
+            self._taken = asyncio.get_running_loop().create_future()
+            await self._taken
+            self._taken = None
+
     def finish(self) -> None:
         self._end()
 
@@ -110,6 +123,7 @@ class StreamReader:
         if stream is not None:
             stream.closed()
         self._notify()
+        self._let_write()
 
     def _notify(self) -> None:
         if self._wake is not None and not self._wake.done():
@@ -133,7 +147,12 @@ class StreamReader:
             data = b"".join(self._chunks)
             self._chunks.clear()
         self._buffered -= len(data)
+        self._let_write()
         return data
+
+    def _let_write(self) -> None:
+        if self._taken is not None and not self._taken.done():
+            self._taken.set_result(None)
 
     async def aclose(self) -> None:
         self._chunks.clear()

@@ -201,11 +201,11 @@ def validate_object_meta(
     namespaced: bool,
     name_errors: NameErrors = subdomain_errors,
     field: str = "metadata",
-    custom: bool = False,
+    bare_finalizers: bool = False,
 ) -> list[FieldError]:
     """Everything about the metadata of a new object; `name_errors(name, prefix=bool)` knows the format.
 
-    `custom` is for custom resources, which may have finalizers without a domain.
+    `bare_finalizers` may have no domain.
     """
     errors: list[FieldError] = []
     get = meta.get
@@ -231,7 +231,7 @@ def validate_object_meta(
     errors += _validate_common(meta, field)
     if finalizers := get("finalizers"):
         errors += validate_finalizers(finalizers, f"{field}.finalizers")
-        if not custom:
+        if not bare_finalizers:
             errors += _validate_bare_finalizers(finalizers, f"{field}.finalizers")
     return errors
 
@@ -264,7 +264,7 @@ def validate_object_meta_update(
     old: Mapping[str, Any],
     *,
     field: str = "metadata",
-    custom: bool = False,
+    bare_finalizers: bool = False,
     checks: int = 3,
 ) -> list[FieldError]:
     """Everything about the metadata of a changed object.
@@ -283,7 +283,7 @@ def validate_object_meta_update(
         for _ in range(min(checks, 3) - 1):
             errors += changes
             errors += common
-    if finalizers and not custom:
+    if finalizers and not bare_finalizers:
         errors += _validate_bare_finalizers(finalizers, f"{field}.finalizers")
     if errors and checks > 3:
         errors += common

@@ -23,7 +23,14 @@ from typing import Any, Self
 import msgspec
 
 from quarterdeck.api.k8s import KUBERNETES_VERSION
+from quarterdeck.apiserver.nodelink import NodeLink
+from quarterdeck.apiserver.registry.patch.patcher import Patcher
+from quarterdeck.apiserver.registry.read.reader import Reader
+from quarterdeck.apiserver.registry.watch.watcher import Watcher
+from quarterdeck.apiserver.registry.write.delete import DeleteOptions, Deleter
+from quarterdeck.apiserver.registry.write.writer import Writer
 from quarterdeck.wire.http import ByteTransport, HttpServer, Request, Response
+from quarterdeck.wire.wallclock import timestamp
 
 from .admission.chain import AdmissionChain
 from .admission.plugin import FOR_TESTS, NODE_RESTRICTION
@@ -44,39 +51,34 @@ from .auth import (
 )
 from .auth.bootstrap import node_rules
 from .auth.discovery import CONFIGURATION_PATH, KEYS_PATH, serve_discovery
-from .builtin.network.serviceallocator import AddressPool
+from .builtins import builtin_resources
 from .crd.conversion import Converter
+from .crd.customresource import CustomResource
 from .crd.lifecycle import DefinitionLifecycle
-from .crd.resource import CustomResource
 from .discovery.groups import Discovery
 from .discovery.openapi import OpenApi
 from .document.negotiate import PLAIN
 from .inprocess import LocalServer
-from .registry.context import timestamp
-from .registry.delete import DeleteOptions, Deleter
-from .registry.patching import Patcher
 from .registry.pod.action import PodActions
 from .registry.pod.log import is_simulated, simulated_log
-from .registry.pod.nodelink import NodeLink
 from .registry.pod.stream import PodStreams
-from .registry.read import Reader
 from .registry.request import ApiRequest
 from .registry.subresource import Subresources
 from .registry.virtual import VirtualResources
-from .registry.watch import Watcher
-from .registry.write import Writer
 from .requestinfo import RequestInfo
-from .resource.builtins import builtin_resources
 from .resource.resourcetable import ResourceTable
+from .resource.serviceallocator import AddressPool
 from .state.apiservices import LocalServices
 from .state.bootstrap import Bootstrap
 from .state.clusterstate import StoredState
 from .state.host import AdmissionHost
+from .state.index import Apply, follow
 from .state.noderelations import StoredRelations
 from .state.ownservice import OwnService
 from .state.quotastore import StoredQuotas
 from .state.tokenuse import TokenUse
-from .storage import Durability, Event, Store
+from .storage import Durability, Store
+from .supervision import Supervisor
 from .uid import new_uid
 from .usage import GROUP as USAGE_GROUP
 from .usage import VERSION as USAGE_VERSION
@@ -87,6 +89,8 @@ Json = dict[str, Any]
 _COMPACTION_PERIOD = 300.0
 _COMPACTION_RETRY = 15.0
 _DRAIN_SECONDS = 5.0
+#: and `ping`, the one check of upstream's that can be asked for by itself here
+_PROBES = frozenset(f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping"))
 _SYSTEM = UserInfo("system:apiserver", groups=("system:masters",))
 
 
@@ -127,7 +131,7 @@ class ApiServer:
         self.options = options or ServerOptions()
         self._http: HttpServer | None = None
         self._private_http: HttpServer | None = None
-        self._background: list[asyncio.Task[None]] = []
+        self._chores = Supervisor()
         #: what was put together so far and must be closed, last first
         self._parts = AsyncExitStack()
         self._checks: dict[str, Callable[[], bool]] = {}
@@ -168,15 +172,15 @@ class ApiServer:
             self._assemble()
             await self._bootstrap.run()
             await self._definitions.start()
+            await self._chores.start("crd-lifecycle", self._definitions.sync, self._definitions.changed)
             services = LocalServices(self.store, self.table, self._computed)
-            await services.sync()
-            self._background.append(asyncio.create_task(services.run(), name="api-services"))
-            self._background.append(asyncio.create_task(self._compact_regularly(), name="compaction"))
+            await self._chores.start("api-services", services.sync, services.changed)
+            await self._chores.start("compaction", self.store.compact, self._compaction_due)
             if listen:
                 await self._listen()
             own = OwnService(self.store, self.table, self._bootstrap, self.options.host, self.port)
-            await own.sync()
-            self._background.append(asyncio.create_task(own.run(), name="kubernetes-service"))
+            self._parts.callback(own.close)
+            await self._chores.start("kubernetes-service", own.sync, own.changed)
         except BaseException:
             await self.stop()
             raise
@@ -200,7 +204,13 @@ class ApiServer:
         await self._private_http.start_at_path(path)
 
     def _http_server(self, peer_of: Callable[[ByteTransport], Peer]) -> HttpServer:
-        return HttpServer(self.app.admit, on_error=self.app.on_error, stamp=_stamp, peer_of=peer_of)
+        return HttpServer(
+            self.app.admit,
+            on_error=self.app.on_error,
+            stamp=_stamp,
+            peer_of=peer_of,
+            ends_with_peer=True,  # a client that has gone stores nothing
+        )
 
     async def stop(self) -> None:
         """Finish requests in progress, end watches, flush and close the store."""
@@ -208,18 +218,13 @@ class ApiServer:
         for http in (self._private_http, self._http):
             if http is not None:
                 await http.stop(drain=_DRAIN_SECONDS)
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
-        self._background = []
+        await self._chores.stop()
         await self._parts.aclose()
         await self.store.close()
 
-    async def _compact_regularly(self) -> None:
-        while True:
-            has_failed = self.store.compaction_failure is not None
-            await asyncio.sleep(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD)
-            await self.store.compact()
+    async def _compaction_due(self) -> None:
+        has_failed = self.store.compaction_failure is not None
+        await asyncio.sleep(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD)
 
     def _assemble(self) -> None:
         options = self.options
@@ -227,7 +232,7 @@ class ApiServer:
         for resource in builtin_resources(self.store):
             table.add_builtin(resource)
         cluster = self.cluster = StoredState(table)
-        self.authorizer = Authorizer(allow_all=options.allow_all)
+        self.authorizer = cluster.authorizer = Authorizer(allow_all=options.allow_all)
         tokens = self._tokens = ServiceAccountTokens(self.credentials.service_account_key)
         static = load_token_file(options.token_file) if options.token_file else {}
         self.authenticator = Authenticator(
@@ -292,31 +297,18 @@ class ApiServer:
             table,
             make_converter=lambda crd: Converter(crd, self._webhooks),
             delete_instance=self._delete_instance,
-            on_unserved=watcher.close_resource,
+            on_unserved=watcher.close_resources,
             now=timestamp,
         )
-        self._parts.push_async_callback(self._definitions.stop)
+        self._parts.callback(self._definitions.close)
         self._parts.push_async_callback(self._token_use.close)
         self._bootstrap = Bootstrap(self.store, table, options.port)
 
-    def _follow(
-        self, group: str, apply_change: Callable[[str, str, str, Json | None], None], only: str = ""
-    ) -> None:
+    def _follow(self, group: str, apply_change: Apply, only: str = "") -> None:
         """Keep an in-memory index in step with the stored objects of a group, or of one resource of it."""
         for resource in self.table.resources(group, "v1"):
-            if only and resource.plural != only:
-                continue
-            bucket = resource.bucket
-            for entry in bucket.scan():
-                apply_change(resource.plural, entry.namespace, entry.name, resource.read(entry))
-
-            def changed(events: list[Event], resource: Any = resource) -> None:
-                for event in events:
-                    entry = event.entry
-                    obj = None if event.type.name == "DELETED" else resource.read(entry)
-                    apply_change(resource.plural, entry.namespace, entry.name, obj)
-
-            bucket.subscribers[(self, resource.plural)] = changed
+            if not only or resource.plural == only:
+                follow(resource, apply_change)
 
     def _admission_changed(self, resource: str, namespace: str, name: str, obj: Json | None) -> None:
         self.admission.apply_change(resource, name, obj)
@@ -355,7 +347,7 @@ class ApiServer:
             return serve_discovery(path, self._tokens)
         if path == "/version":
             return Response(200, msgspec.json.format(msgspec.json.encode(version_document())))
-        if path in ("/healthz", "/livez", "/readyz") or path.endswith("/ping"):
+        if path in _PROBES:
             return self._health(request, path)
         if request.path == "/":
             return Response(200, msgspec.json.encode({"paths": self._paths()}))
@@ -372,6 +364,8 @@ class ApiServer:
             "compaction": store.compaction_failure is None,
             "definitions": self.is_ready,
         }
+        for chore, is_well in self._chores.checks().items():
+            checks[chore] = is_well and checks.get(chore, True)
         checks |= {check: holds() for check, holds in self._checks.items()}
         if name == "livez":  # a restart helps
             checks = {"ping": True, "storage": not store.is_stuck}

@@ -126,10 +126,11 @@ def resource_not_found() -> StatusError:
     return StatusError(404, "the server could not find the requested resource", reason="NotFound", details={})
 
 
-def already_exists(resource: str, group: str, name: str) -> StatusError:
+def already_exists(resource: str, group: str, name: str, *, is_deleting: bool = False) -> StatusError:
+    going = "object is being deleted: " if is_deleting else ""
     return StatusError(
         409,
-        f"{qualified(resource, group)} {gostyle.quote(name)} already exists",
+        f"{going}{qualified(resource, group)} {gostyle.quote(name)} already exists",
         reason="AlreadyExists",
         details=_object_details(resource, group, name),
     )

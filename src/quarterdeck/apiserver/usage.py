@@ -14,15 +14,15 @@ import msgspec
 
 from quarterdeck.api.quantity import Quantity
 from quarterdeck.apiserver import status
+from quarterdeck.apiserver.nodelink import NodeLink
 from quarterdeck.apiserver.registry.answer import status_response
-from quarterdeck.apiserver.registry.context import timestamp
-from quarterdeck.apiserver.registry.pod.nodelink import NodeLink
 from quarterdeck.apiserver.registry.selection import Selection
 from quarterdeck.apiserver.requestinfo import RequestInfo
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage import Entry
 from quarterdeck.wire.http import Request, Response
+from quarterdeck.wire.wallclock import timestamp
 
 __all__ = ["GROUP", "VERSION", "UsageApi"]
 
@@ -43,8 +43,8 @@ class _Node(msgspec.Struct, gc=False):
     """A node of this machine."""
 
     usage: _Usage
-    pods: dict[tuple[str, str], dict[str, _Usage]]
-    """By pod (namespace and name) and container."""
+    pods: dict[str, dict[str, _Usage]]
+    """By pod (its uid) and container."""
 
 
 _Measured = dict[str, _Node]
@@ -69,6 +69,7 @@ class _Spec(msgspec.Struct, gc=False, rename="camel"):
 
 
 class _Meta(msgspec.Struct, gc=False):
+    uid: str = ""
     annotations: dict[str, str] = {}
 
 
@@ -127,8 +128,8 @@ class UsageApi:
             if told is None:
                 continue
             found = measured[node] = _Node(_usage(told.cpu, told.memory), {})
-            for namespace, pod, container, cpu, memory in told.containers:
-                found.pods.setdefault((namespace, pod), {})[container] = _usage(cpu, memory)
+            for uid, container, cpu, memory in told.containers:
+                found.pods.setdefault(uid, {})[container] = _usage(cpu, memory)
         try:
             return self._serve(request, info, measured)
         except status.StatusError as error:
@@ -174,8 +175,9 @@ class UsageApi:
         return pod if runs else None
 
     def _pod(self, entry: Entry, measured: _Measured) -> Json | None:
+        uid = _decode(b"{" + entry.body).metadata.uid if measured else ""
         for node in measured.values():
-            if used := node.pods.get((entry.namespace, entry.name)):
+            if used := node.pods.get(uid):
                 containers = [
                     {"name": name, "usage": {key: str(each) for key, each in usage.items()}}
                     for name, usage in used.items()

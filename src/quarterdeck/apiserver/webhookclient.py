@@ -12,29 +12,26 @@ called as it stands. This module knows nothing about what is in a review.
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import datetime
 import ipaddress
 import os
 import socket
 import ssl
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import unquote, urlsplit
 
 import msgspec
-from cryptography import x509
 
 from quarterdeck.errors import ProtocolError, QuarterdeckError, TransportError
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.http import Answer, ClientConnection, StaleConnection
 from quarterdeck.wire.url import clean_path, escape_path
 
+from . import gourl
+from .deadline import seconds_left
 from .document.decoding import ParseError, parse_yaml
+from .webhooktls import BadBundle, is_address, refusal_text, tls_context, trusting_context
 
 Json = dict[str, Any]
 
@@ -55,6 +52,8 @@ _MAX_IDLE: Final = 25
 _IDLE_SECONDS: Final = 60.0
 _MAX_ANSWER: Final = 128 << 20
 _MAX_ERROR_TEXT: Final = 2048
+_LAST_PORT: Final = 65535
+_LONGEST_PORT: Final = 100  # digits: more of them are not worth a number
 _USER_AGENT: Final = b"kube-apiserver-admission"
 
 
@@ -80,6 +79,8 @@ class Endpoint(msgspec.Struct, frozen=True):
     server_name: str
     ca_bundle: str = ""
     service: tuple[str, str, int] | None = None
+    problem: str = ""
+    """Why it cannot be called."""
 
     @property
     def pool_key(self) -> tuple[str, str]:
@@ -91,7 +92,10 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 def endpoint(client_config: Mapping[str, Any]) -> Endpoint:
-    """The endpoint of a `clientConfig`, of an admission webhook or of a CRD conversion."""
+    """The endpoint of a `clientConfig`, of an admission webhook or of a CRD conversion.
+
+    Any will do: what is wrong with one shows when it is called.
+    """
     bundle = "".join((client_config.get("caBundle") or "").split())
     service = client_config.get("service")
     if service is not None:
@@ -107,16 +111,27 @@ def endpoint(client_config: Mapping[str, Any]) -> Endpoint:
             ca_bundle=bundle,
             service=(namespace, name, port),
         )
-    parts = urlsplit(client_config.get("url") or "")
-    host = parts.hostname or ""
+    try:
+        url = gourl.parse(client_config.get("url") or "")
+    except gourl.UrlError as error:
+        return Endpoint(origin="", path="", host="", port=0, server_name="", problem=str(error))
+    host, port = _split(url.host)
     return Endpoint(
-        origin=f"{parts.scheme}://{parts.netloc}",
-        path=_as_called(unquote(parts.path)),
+        origin=f"{url.scheme}://{url.host}",
+        path=_as_called(url.path),
         host=host,
-        port=parts.port or 443,
+        port=port,
         server_name=host,
         ca_bundle=bundle,
     )
+
+
+def _split(authority: str) -> tuple[str, int]:
+    """Host and port of a URL that Go has taken; the port may be one that nobody can have."""
+    host, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        host, port = authority, ""
+    return host.removeprefix("[").removesuffix("]"), int(port[:_LONGEST_PORT] or 443)
 
 
 def _as_called(path: str) -> str:
@@ -141,15 +156,19 @@ class WebhookClient:
         self._idle: dict[tuple[str, str], list[tuple[ClientConnection, float]]] = {}
         self._active: set[ClientConnection] = set()
         self._contexts: dict[str, ssl.SSLContext] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
 
     async def post(self, target: Endpoint, review: bytes, *, timeout: int) -> Any:
         """Send a review and return the decoded answer (any JSON or YAML document).
 
         Raises ConfigurationFault or CallFault, with the text upstream has for the same failure.
         """
+        if target.problem:
+            raise ConfigurationFault(target.problem)
         context = self._context(target)
-        url = target.url(timeout)
-        request = _render(target, timeout, review)
+        told = seconds_left(timeout)  # the webhook is told how long anybody will wait
+        url = target.url(told)
+        request = _render(target, told, review)
         connection: ClientConnection | None = None
         try:
             async with asyncio.timeout(timeout):
@@ -187,12 +206,19 @@ class WebhookClient:
 
     def close(self) -> None:
         """Drop every connection; calls in flight fail."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
         for connection in list(self._active):
             connection.abort()
         for idle in self._idle.values():
             for connection, _ in idle:
                 connection.close()
         self._idle.clear()
+
+    def forget(self, target: Endpoint) -> None:
+        """Nothing refers to an endpoint any more: connections to it that nobody uses are closed."""
+        for connection, _ in self._idle.pop(target.pool_key, ()):
+            connection.close()
 
     def _take(self, target: Endpoint) -> ClientConnection | None:
         idle = self._idle.get(target.pool_key)
@@ -210,11 +236,33 @@ class WebhookClient:
             idle.append((connection, time.monotonic()))
         else:
             connection.close()
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close what nobody has used for long: the last call to an endpoint leaves its connection idle."""
+        self._sweeper = None
+        oldest = time.monotonic() - _IDLE_SECONDS
+        for key, idle in list(self._idle.items()):
+            kept = [each for each in idle if each[1] > oldest]
+            for connection, since in idle:
+                if since <= oldest:
+                    connection.close()
+            if kept:
+                self._idle[key] = kept
+            else:
+                del self._idle[key]
+        if self._idle:
+            self._sweeper = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._sweep)
 
     def _context(self, target: Endpoint) -> ssl.SSLContext:
         context = self._contexts.get(target.ca_bundle)
         if context is None:
-            context = self._contexts[target.ca_bundle] = _tls_context(target.ca_bundle)
+            try:
+                context = tls_context(target.ca_bundle)
+            except BadBundle as error:
+                raise ConfigurationFault(str(error)) from error
+            self._contexts[target.ca_bundle] = context
         return context
 
     async def _connect(self, target: Endpoint, context: ssl.SSLContext) -> ClientConnection:
@@ -222,14 +270,15 @@ class WebhookClient:
         failure = "no such host"
         for place in await self._places(target):
             try:
-                transport, connection = await _open(
+                _, connection = await _open(
                     place,
                     lambda: ClientConnection(loop, partial(self._put, target), max_answer=_MAX_ANSWER),
                     context,
                     target.server_name,
                 )
             except ssl.SSLCertVerificationError as error:
-                raise _Transport(await _verification_text(error, place)) from error
+                fetch = partial(_certificate_of, place, target.server_name)
+                raise _Transport(await refusal_text(fetch, target.server_name)) from error
             except ssl.SSLError as error:
                 raise _Transport(_tls_text(error)) from error
             except ConnectionResetError as error:
@@ -237,22 +286,20 @@ class WebhookClient:
             except OSError as error:
                 failure = f"dial tcp {_join(*place[:2])}: connect: {_errno_text(error)}"
                 continue
-            mismatch = _name_mismatch(transport.get_extra_info("peercert") or {}, target.server_name)
-            if mismatch:
-                connection.close()
-                raise _Transport(f"tls: failed to verify certificate: x509: {mismatch}")
             return connection
         raise _Transport(failure)
 
     async def _places(self, target: Endpoint) -> list[Place]:
         if target.service is not None:
             return [self._service_place(*target.service)]
-        if _is_address(target.host):
+        if target.port > _LAST_PORT:
+            raise _Transport(f"dial tcp: address {target.port}: invalid port")
+        if is_address(target.host):
             return [Place(target.host, target.port)]
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-        except socket.gaierror as error:
+        except (socket.gaierror, UnicodeError) as error:
             raise _Transport(f"dial tcp: lookup {target.host}: no such host") from error
         return [Place(str(address[0]), int(address[1])) for _, _, _, _, address in found]
 
@@ -285,6 +332,15 @@ async def _open(
     )
 
 
+async def _certificate_of(place: Place, server_name: str) -> bytes | None:
+    transport, _ = await _open(place, asyncio.Protocol, trusting_context(), server_name)
+    try:
+        session: ssl.SSLObject = transport.get_extra_info("ssl_object")
+        return session.getpeercert(binary_form=True)
+    finally:
+        transport.close()
+
+
 class _Transport(QuarterdeckError):
     """No HTTP answer; the text follows `Post "<url>": `."""
 
@@ -301,100 +357,12 @@ def _broken(error: TransportError, connection: ClientConnection) -> CallFault | 
     return _Transport("read: connection reset by peer" if isinstance(cause, ConnectionResetError) else "EOF")
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_loopback(host: str) -> bool:
-    return _is_address(host) and ipaddress.ip_address(host).is_loopback
+    return is_address(host) and ipaddress.ip_address(host).is_loopback
 
 
 def _join(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _name_mismatch(certificate: Mapping[str, Any], name: str) -> str:
-    """What is wrong with the peer's names, in Go's words; empty when `name` is among them."""
-    names = certificate.get("subjectAltName", ())
-    hosts = [value for kind, value in names if kind == "DNS"]
-    addresses = [value for kind, value in names if kind == "IP Address"]
-    if _is_address(name):
-        wanted = ipaddress.ip_address(name)
-        if any(wanted == ipaddress.ip_address(address.strip()) for address in addresses):
-            return ""
-    elif any(_matches_host(pattern, name) for pattern in hosts):
-        return ""
-    common = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
-    if not names and any(_matches_host(pattern, name) for pattern in common):
-        return "certificate relies on legacy Common Name field, use SANs instead"
-    if _is_address(name) and not addresses:
-        return f"cannot validate certificate for {name} because it doesn't contain any IP SANs"
-    valid = ", ".join(addresses if _is_address(name) else hosts)
-    if not valid:
-        return f"certificate is not valid for any names, but wanted to match {name}"
-    return f"certificate is valid for {valid}, not {name}"
-
-
-def _matches_host(pattern: str, host: str) -> bool:
-    pattern, host = pattern.lower().rstrip("."), host.lower().rstrip(".")
-    if pattern.startswith("*."):
-        first, _, rest = host.partition(".")
-        return bool(first) and rest == pattern[2:]
-    return pattern == host
-
-
-def _tls_context(bundle: str) -> ssl.SSLContext:
-    context = ssl.create_default_context() if not bundle else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False  # `name_mismatch` does it, with Go's texts
-    context.verify_mode = ssl.CERT_REQUIRED
-    # Go takes every certificate of a bundle as a root and is not strict about extensions
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    if sys.version_info >= (3, 13):
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if bundle:
-        try:
-            context.load_verify_locations(cadata=base64.b64decode(bundle).decode())
-        except (ssl.SSLError, ValueError, binascii.Error) as error:
-            raise ConfigurationFault(
-                "unable to load root certificates: unable to parse bytes as PEM block"
-            ) from error
-    return context
-
-
-_EXPIRED: Final = (9, 10)  # OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID and _HAS_EXPIRED
-
-
-async def _verification_text(error: ssl.SSLCertVerificationError, place: Place) -> str:
-    if error.verify_code in _EXPIRED:
-        why = f"certificate has expired or is not yet valid: {await _validity_text(place)}"
-    else:
-        why = "certificate signed by unknown authority"
-    return f"tls: failed to verify certificate: x509: {why}"
-
-
-async def _validity_text(place: Place) -> str:
-    """How the peer's certificate and the clock disagree; OpenSSL tells only that they do."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    transport, _ = await _open(place, asyncio.Protocol, context, None)
-    try:
-        raw = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
-    finally:
-        transport.close()
-    certificate = x509.load_der_x509_certificate(raw)
-    now = datetime.datetime.now(datetime.UTC)
-    if now < certificate.not_valid_before_utc:
-        return f"current time {_rfc3339(now)} is before {_rfc3339(certificate.not_valid_before_utc)}"
-    return f"current time {_rfc3339(now)} is after {_rfc3339(certificate.not_valid_after_utc)}"
-
-
-def _rfc3339(moment: datetime.datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _tls_text(error: ssl.SSLError) -> str:

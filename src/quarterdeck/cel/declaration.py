@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from quarterdeck.cel.check.types import CelType
+from quarterdeck.cel.estimate import Estimate, Node
+from quarterdeck.cel.type.celtype import CelType
 from quarterdeck.cel.value.value import Value
-
-if TYPE_CHECKING:
-    from quarterdeck.cel.cost.estimate import Estimate
-    from quarterdeck.cel.cost.static import Node
 
 Implementation: TypeAlias = Callable[..., Value]
 # (target node or None, argument nodes) -> cost and result size, None to use the general rules
-StaticCost: TypeAlias = "Callable[[Node | None, list[Node]], Estimate | None]"
+StaticCost: TypeAlias = Callable[[Node | None, list[Node]], Estimate | None]
 # (arguments, result) -> cost
 RuntimeCost: TypeAlias = Callable[[list[Value], Value], int]
 

@@ -6,30 +6,12 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from quarterdeck.cel.check.checker import Checked, Names, Structs, check
-from quarterdeck.cel.check.types import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    DURATION,
-    DYN,
-    INT,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    TYPE,
-    UINT,
-    CelType,
-    is_optional,
-    list_type,
-    map_type,
-    opaque_type,
-    type_type,
-)
+from quarterdeck.cel.check.checker import Checked, Names, check
 from quarterdeck.cel.check.validation import validate
-from quarterdeck.cel.cost.static import Sizer, estimate_cost
+from quarterdeck.cel.cost.static import estimate_cost
 from quarterdeck.cel.declaration import Function, merge
 from quarterdeck.cel.error import CelCompileError, CelRuntimeError, EvalError
+from quarterdeck.cel.estimate import Sizer
 from quarterdeck.cel.evaluation.evaluator import Plan, plan
 from quarterdeck.cel.evaluation.frame import COST, new_frame
 from quarterdeck.cel.library import (
@@ -51,9 +33,29 @@ from quarterdeck.cel.library import (
     url,
 )
 from quarterdeck.cel.recursion import stack_room
-from quarterdeck.cel.rule.schema import Shape
 from quarterdeck.cel.syntax.parser import parse
 from quarterdeck.cel.syntax.tree import depth
+from quarterdeck.cel.type.celtype import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TYPE,
+    UINT,
+    CelType,
+    Structs,
+    is_optional,
+    list_type,
+    map_type,
+    opaque_type,
+    type_type,
+)
+from quarterdeck.cel.type.schema import Shape
 from quarterdeck.cel.value.value import OptionalValue, StructValue, Value, to_python
 
 _DEEP: Final = 40

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from quarterdeck.errors import reason_of
 
-from .argument import USUAL_PORT, port_number
+from .argument import USUAL_PORT, cluster_name, port_number
 from .error import CommandError
 from .instance.announcement import announced
 
@@ -53,7 +53,9 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"0 picks a free one (default: {USUAL_PORT}, or a free one if that is in use)",
     )
     parser.add_argument("--data-dir", type=Path, help="keep state and certificates here (default: in memory)")
-    parser.add_argument("--name", default="", help="of the cluster and its context (default: quarterdeck)")
+    parser.add_argument(
+        "--name", type=cluster_name, default="", help="of the cluster and its context (default: quarterdeck)"
+    )
     parser.add_argument(
         "--token-file", type=Path, help='static bearer tokens: token,user,uid,"group1,group2" per line'
     )
@@ -155,16 +157,20 @@ def _names(given: list[str]) -> list[str]:
 
 
 def stop_signal() -> asyncio.Event:
-    """Set by SIGINT and SIGTERM; a second signal then does what it always does."""
+    """Set by SIGINT and SIGTERM, and by SIGHUP (the terminal is gone) unless that is ignored, as by nohup; a
+    second signal then does what it always does."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
 
     def stop() -> None:
         stopping.set()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in numbers:
             loop.remove_signal_handler(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in numbers:
         loop.add_signal_handler(number, stop)
     return stopping
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import re
 import socket
 import sys
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-__all__ = ["USUAL_PORT", "LineParser", "add_log_level", "free_port", "log_level", "port_number"]
+__all__ = [
+    "USUAL_PORT",
+    "LineParser",
+    "add_log_level",
+    "cluster_name",
+    "free_port",
+    "log_level",
+    "port_number",
+]
 
 USUAL_PORT: Final = 6443
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_LONGEST_NAME: Final = 63
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -40,6 +51,16 @@ def port_number(text: str) -> int:
     if not 0 <= number <= 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
     return number
+
+
+def cluster_name(text: str) -> str:
+    """A name for a cluster: it becomes a context and the name of files."""
+    if text and (len(text) > _LONGEST_NAME or not _NAME.fullmatch(text)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no name: at most {_LONGEST_NAME} lower-case letters, digits and '-', "
+            "which is neither first nor last"
+        )
+    return text
 
 
 def log_level(text: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .controllers.assembly import make_program
 from .error import CommandError
+from .instance.instance import PRIVATE_PREFIX
 from .localnode.settings import held_directory
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from quarterdeck.cluster.node.registration import NodeSettings
     from quarterdeck.runtime.operator import Operator
 
-    from .controllers.link import ControllerProcess
     from .localnode.link import AgentProcess
     from .localnode.settings import LocalNode
 
@@ -56,14 +56,14 @@ async def running_cluster(
 ) -> AsyncIterator[ApiServer]:
     """A running cluster, ready for use unless `stopping` was set before it was.
 
-    The controllers run in a process of their own, so that no request waits for a reconcile; `stopping` is set
-    when that process ends. Raises CommandError for what the user can mend.
+    The controllers run in a process of their own, so that no request waits for a reconcile; it is started
+    again when it ends. Raises CommandError for what the user can mend.
     """
     from .controllers.link import ControllerProcess
     from .controllers.message import Assignment
 
     async with _server(options) as server:
-        with TemporaryDirectory(prefix="quarterdeck-") as directory:  # for this user alone
+        with TemporaryDirectory(prefix=PRIVATE_PREFIX) as directory:  # for this user alone
             socket = private_socket(Path(directory))
             await server.listen_privately(socket)
             server.nodes.folder = Path(directory, "nodes")
@@ -82,15 +82,10 @@ async def running_cluster(
                 server.add_check("operators", lambda: not process.not_ready)
                 server.add_metrics(process.metrics)
                 await _first(process.wait_ready(), stopping.wait())
-                watching = asyncio.create_task(_stop_with(process, stopping))
-                try:
-                    async with _node(server, local_node, Path(directory), log_level) as node:
-                        if node is not None:
-                            await _first(node.wait_ready(), stopping.wait())
-                        yield server
-                finally:
-                    watching.cancel()
-            process.raise_if_failed()
+                async with _node(server, local_node, Path(directory), log_level) as node:
+                    if node is not None:
+                        await _first(node.wait_ready(), stopping.wait())
+                    yield server
 
 
 @asynccontextmanager
@@ -110,11 +105,6 @@ async def _node(
         async with AgentProcess(assignment) as process:
             server.add_check("local-node", lambda: process.is_ready)
             yield process
-
-
-async def _stop_with(process: ControllerProcess, stopping: asyncio.Event) -> None:
-    await process.ended.wait()
-    stopping.set()
 
 
 @asynccontextmanager

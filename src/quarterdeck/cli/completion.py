@@ -28,9 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("completion needs shtab: pip install 'quarterdeck[terminal]'")
     import shtab
 
-    from .main import whole_parser
-
-    print(_sourced(shtab.complete(whole_parser(), shell=arguments.shell)))
+    print(_sourced(shtab.complete(arguments.whole_parser(), shell=arguments.shell)))
     return 0
 
 

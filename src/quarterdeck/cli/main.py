@@ -18,11 +18,12 @@ from typing import Any, Final
 from quarterdeck import __version__
 from quarterdeck.errors import QuarterdeckError
 
-from . import apiserver, bench, completion, demo, finalizers, image, manifests, new, run, top, uninstall, up
+from . import apiserver, bench, completion, finalizers, image, manifests, new, run, top, uninstall, up
 from .argument import LineParser
 from .check import command as check
 from .collector import relax_collector
 from .dashboard import command as dashboard
+from .demo import command as demo
 from .instance import command as running
 from .localnode import command as node
 from .nodes import command as nodecommand
@@ -90,12 +91,8 @@ def _parser(words: Sequence[str]) -> LineParser:
     asked = next((word for word in words if not word.startswith("-")), None)
     if asked not in commands.choices:
         _add_installed(commands)
+    parser.set_defaults(whole_parser=lambda: _parser(()))  # with every command, for completion
     return parser
-
-
-def whole_parser() -> LineParser:
-    """Every command there is, those of installed distributions included."""
-    return _parser(())
 
 
 def _add_installed(commands: Any) -> None:

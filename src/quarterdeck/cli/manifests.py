@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from .error import CommandError
-from .operators import add_operator_arguments, chosen_operators, settings_of
+from .operators import add_operator_arguments, add_watch_namespaces, chosen_operators, settings_of
 
 if TYPE_CHECKING:
     from quarterdeck.runtime.operator import Operator
@@ -41,6 +41,7 @@ def add_command(commands: Any) -> None:
         default=NAME,
         help="of the installation, for its Deployment, Service, roles and Lease (default: %(default)s)",
     )
+    add_watch_namespaces(parser)
     parser.add_argument("--image", default="quarterdeck:latest", help="image of the Deployment")
     parser.add_argument("--replicas", type=int, default=2, help="default: %(default)s")
     parser.add_argument("--only", choices=PARTS, help="just this part")
@@ -82,7 +83,13 @@ def render(arguments: argparse.Namespace, operators: list[Operator]) -> str:
 
 def _documents(arguments: argparse.Namespace, operators: list[Operator]) -> list[dict[str, Any]]:
     name = arguments.name
-    program = program_of(arguments.namespace, operators, settings_of(arguments).operators, name=name)
+    program = program_of(
+        arguments.namespace,
+        operators,
+        settings_of(arguments).operators,
+        name=name,
+        watch_namespaces=arguments.watch_namespaces,
+    )
     parts = {
         "crds": [dict(each) for operator in operators for each in operator.definitions()],
         "rbac": _permissions(name, arguments.namespace, program),
@@ -103,7 +110,12 @@ def service_name(name: str) -> str:
 
 
 def program_of(
-    namespace: str, operators: list[Operator], settings: Mapping[str, Mapping[str, Any]], *, name: str = NAME
+    namespace: str,
+    operators: list[Operator],
+    settings: Mapping[str, Mapping[str, Any]],
+    *,
+    name: str = NAME,
+    watch_namespaces: tuple[str, ...] = (),
 ) -> Program:
     """The program that would run; nothing connects before it does: it is only asked what it needs."""
     from quarterdeck.client import Config
@@ -115,6 +127,7 @@ def program_of(
         settings=settings,
         account=name,
         name=name,
+        watch_namespaces=watch_namespaces,
         metrics_address=METRICS_ADDRESS,
         leader_election=LeaderElection(name=name, namespace=namespace),
     )
@@ -130,20 +143,25 @@ def webhook_documents(name: str, namespace: str, program: Program) -> list[dict[
         made.to_dict()
         for part in program.registrations
         if part.configuration
-        for made in webhook_configurations(part.configuration, part.admission, target)
+        for made in webhook_configurations(
+            part.configuration, part.admission, target, namespaces=program.options.watch_namespaces
+        )
     ]
 
 
 def _permissions(name: str, namespace: str, program: Program) -> list[dict[str, Any]]:
     """Service account, roles and bindings."""
-    from quarterdeck.runtime.operator.rbac import roles
+    from quarterdeck.runtime.rbac import roles
 
     account = {"name": name, "namespace": namespace}
     documents = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}]
-    for role in roles(name, program.manager.rules()):
+    options = program.options
+    for role in roles(
+        options.cluster_name(name), program.manager.rules(), namespaces=options.watch_namespaces
+    ):
         document = role.to_dict()
         kind, metadata = document["kind"], document["metadata"]
-        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": metadata["name"]}
         binding = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": f"{kind}Binding",
@@ -168,6 +186,7 @@ def _deployment(arguments: argparse.Namespace, program: Program) -> list[dict[st
         f"--operators={','.join(operator.name for operator in program.operators)}",
         f"--namespace={arguments.namespace}",
         *([f"--name={name}"] if name != NAME else []),
+        *([f"--watch-namespaces={','.join(watched)}"] if (watched := arguments.watch_namespaces) else []),
         "--webhook-host=0.0.0.0",
         f"--webhook-port={PORTS['webhooks']}",
         f"--metrics-address={METRICS_ADDRESS}",

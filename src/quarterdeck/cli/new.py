@@ -173,6 +173,7 @@ def _manifests(root: Path, names: Names) -> dict[str, str]:
         image=f"{names.project}:latest",
         replicas=2,
         config=None,
+        watch_namespaces=(),
     )
     files = {
         "deploy/base/namespace.yaml": f"apiVersion: v1\nkind: Namespace\n"

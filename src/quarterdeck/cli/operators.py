@@ -24,6 +24,16 @@ def add_operator_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_watch_namespaces(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--watch-namespaces",
+        type=lambda text: tuple(dict.fromkeys(text.split(","))),
+        default=(),
+        metavar="NAME,NAME",
+        help="serve these only, and leave the others to other installations (default: all)",
+    )
+
+
 def chosen_operators(arguments: argparse.Namespace) -> list[Operator]:
     """The operators asked for; raises CommandError for a name nobody installed."""
     if arguments.operators == _NONE:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .argument import add_log_level, port_number
+from .dashboard.command import reachable
 from .error import CommandError
 from .manifests import NAME, service_name
-from .operators import add_operator_arguments, chosen_operators, settings_of
+from .operators import add_operator_arguments, add_watch_namespaces, chosen_operators, settings_of
 
 if TYPE_CHECKING:
     from quarterdeck.runtime.operator.program import ProgramOptions
@@ -38,6 +39,7 @@ def add_command(commands: Any) -> None:
         default=NAME,
         help="of the installation, for its Lease and webhook Service (default: %(default)s)",
     )
+    add_watch_namespaces(parser)
     add_webhook_arguments(parser)
     parser.add_argument("--metrics-address", default="127.0.0.1:8080", help="0 = off (default: %(default)s)")
     parser.add_argument("--health-address", default="127.0.0.1:8081", help="0 = off (default: %(default)s)")
@@ -85,6 +87,8 @@ async def _run(arguments: argparse.Namespace) -> int:
         raise CommandError("no operators to run")
     try:
         config = Config.load(arguments.kubeconfig or "", context=arguments.context)
+        async with reachable(config):
+            pass  # else every cache would tell, in lines of its own
         program = Program(config, operators, _options(arguments))
     except ConfigError as error:
         raise CommandError(str(error)) from error
@@ -106,6 +110,7 @@ def _options(arguments: argparse.Namespace) -> ProgramOptions:
         webhook_port=arguments.webhook_port,
         webhook_url=arguments.webhook_url,
         name=arguments.name,
+        watch_namespaces=arguments.watch_namespaces,
         webhook_service=arguments.webhook_service or service_name(arguments.name),
         certificate_directory=arguments.webhook_certificates,
         leader_election=None if arguments.no_leader_election else election,

@@ -7,7 +7,7 @@ import asyncio
 import sys
 from typing import Any
 
-from .dashboard.command import add_cluster_arguments, cluster_config
+from .dashboard.command import add_cluster_arguments, cluster_config, reachable
 
 DESCRIPTION = """\
 Show a cluster in the terminal, live: GPUs by gang, queues, what waits and why, trainings, inference services,
@@ -32,7 +32,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _top(arguments: argparse.Namespace) -> int:
-    from quarterdeck.client import Client
     from quarterdeck.dashboard import Board, installed_planner
 
     from .apiserver import stop_signal
@@ -40,8 +39,7 @@ async def _top(arguments: argparse.Namespace) -> int:
 
     stopping = stop_signal()
     config = cluster_config(arguments)
-    async with Client.connect(config) as client, asyncio.TaskGroup() as group:
-        await client.raw("GET", "/version")  # a server that is not there is told at once, and not for ever
+    async with reachable(config) as client, asyncio.TaskGroup() as group:
         board = Board(client, planner=installed_planner())
         following = group.create_task(board.run(), name="board")
         if arguments.once or not has_screen():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .dashboard.command import add_cluster_arguments, cluster_config
 from .error import CommandError
 from .manifests import NAME
-from .operators import add_operator_arguments, chosen_operators
+from .operators import add_operator_arguments, add_watch_namespaces, chosen_operators
 
 if TYPE_CHECKING:
     from quarterdeck.api import GroupVersionKind
@@ -35,6 +35,7 @@ def add_command(commands: Any) -> None:
     add_operator_arguments(parser)
     parser.add_argument("--namespace", default="quarterdeck-system", help="default: %(default)s")
     parser.add_argument("--name", default=NAME, help="of the installation (default: %(default)s)")
+    add_watch_namespaces(parser)
     parser.add_argument(
         "--purge", action="store_true", help="the definitions too, and with them every object of their kinds"
     )
@@ -81,7 +82,15 @@ async def _steps(
 ) -> AsyncIterator[str]:
     from .manifests import program_of
 
-    program = program_of(arguments.namespace, operators, {}, name=arguments.name)
+    if arguments.purge and arguments.watch_namespaces:
+        raise CommandError("--purge takes the definitions away from other installations, too: leave it out")
+    program = program_of(
+        arguments.namespace,
+        operators,
+        {},
+        name=arguments.name,
+        watch_namespaces=arguments.watch_namespaces,
+    )
     word = "removed" if arguments.yes else "would remove"
     async for line in _webhooks(client, program, arguments):
         yield f"{word} {line}"
@@ -98,7 +107,7 @@ async def _steps(
         ):
             yield f"{word} the conversion webhook of CustomResourceDefinition {name}"
     kept = [each for part in program.registrations for each in part.keeps]
-    for each in (*_program_objects(arguments), *kept):
+    for each in (*_program_objects(program), *kept):
         if await _remove(client, *each, yes=arguments.yes):
             yield f"{word} {each[1]} {each[2]}"
     async for line in _finalizers(client, definitions, arguments):
@@ -131,19 +140,21 @@ async def _webhooks(client: Client, program: Program, arguments: argparse.Namesp
                 raise
 
 
-def _program_objects(arguments: argparse.Namespace) -> Iterable[tuple[str, str, str, str]]:
+def _program_objects(program: Program) -> Iterable[tuple[str, str, str, str]]:
     """What `manifests` made for the program, what runs first."""
-    name, namespace = arguments.name, arguments.namespace
+    options = program.options
+    name, namespace, role = options.name, options.namespace, options.cluster_name(options.name)
+    needed = (rule.namespace for rule in program.manager.rules() if rule.namespace)
+    places = dict.fromkeys((namespace, *options.watch_namespaces, *needed))
     rbac = "rbac.authorization.k8s.io/v1"
     return (
         ("apps/v1", "Deployment", name, namespace),
         ("v1", "Service", f"{name}-webhook", namespace),
         ("v1", "Secret", f"{name}-webhook-tls", namespace),
         ("coordination.k8s.io/v1", "Lease", name, namespace),
-        (rbac, "RoleBinding", name, namespace),
-        (rbac, "Role", name, namespace),
-        (rbac, "ClusterRoleBinding", name, ""),
-        (rbac, "ClusterRole", name, ""),
+        *((rbac, kind, role, place) for place in places for kind in ("RoleBinding", "Role")),
+        (rbac, "ClusterRoleBinding", role, ""),
+        (rbac, "ClusterRole", role, ""),
         ("v1", "ServiceAccount", name, namespace),
     )
 
@@ -195,7 +206,7 @@ async def _finalizers(
     from quarterdeck.errors import NoKindMatch, NotFound
     from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 
-    groups = {definition["spec"]["group"] for definition in definitions}
+    groups, watched = {each["spec"]["group"] for each in definitions}, arguments.watch_namespaces
     for definition in definitions:
         spec = definition["spec"]
         version = next(each["name"] for each in spec["versions"] if each.get("storage"))
@@ -203,6 +214,8 @@ async def _finalizers(
         try:
             async for page in client.pages(MetadataKind(kind)):
                 for head in page.items:
+                    if watched and head.metadata.namespace not in watched:
+                        continue  # another installation serves it
                     ours = [each for each in head.metadata.finalizers if _is_ours(each, groups)]
                     if not ours:
                         continue

@@ -23,7 +23,7 @@ from .operators import add_operator_arguments, chosen_operators, settings_of
 DESCRIPTION = """\
 Run a whole cluster: the embedded API server and, in a process of their own, the controllers every cluster
 has, the operators and, if asked for, simulated nodes. When everything is ready the
-cluster's context is added to your kubeconfig, and removed again when it stops. Ctrl-C, SIGTERM or
+cluster's context is added to your kubeconfig, and removed again when it stops. Ctrl-C, SIGTERM, SIGHUP or
 `quarterdeck down` stops it cleanly.
 """
 

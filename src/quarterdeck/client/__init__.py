@@ -46,7 +46,7 @@ from quarterdeck.client.subresource import Subresource
 from quarterdeck.client.tls import TlsOptions
 from quarterdeck.client.transport import Headers, Response, Stream, Transport
 from quarterdeck.client.warning import LogOnce, WarningHandler, log_every_warning
-from quarterdeck.client.watch import Bookmark, RawEvent, RawWatch, Watch, WatchEvent
+from quarterdeck.client.watch import Bookmark, Watch, WatchEvent
 from quarterdeck.client.wrapper import (
     dry_run,
     field_owner,
@@ -100,9 +100,7 @@ __all__ = [
     "ProceedStream",
     "Propagation",
     "Random",
-    "RawEvent",
     "RawPage",
-    "RawWatch",
     "RequestRecord",
     "ResourceMapping",
     "Response",

@@ -66,7 +66,7 @@ from quarterdeck.client.sender import Sender
 from quarterdeck.client.subresource import Subresource
 from quarterdeck.client.transport import Response, Stream, Transport
 from quarterdeck.client.warning import WarningHandler
-from quarterdeck.client.watch import RawWatch, Watch
+from quarterdeck.client.watch import Watch
 
 __all__ = ["Client"]
 
@@ -230,10 +230,6 @@ class Client:
     def watch(self, kind: MetadataKind, **options: Unpack[WatchOptions]) -> Watch[PartialObjectMetadata]: ...
     def watch(self, kind: AnyKind, **options: Unpack[WatchOptions]) -> Watch[Any]:
         """Watch a collection: ``async with client.watch(Pod) as events: async for event in events``."""
-        return Watch(self.watch_raw(kind, **options), self.represent(kind).read)
-
-    def watch_raw(self, kind: AnyKind, **options: Unpack[WatchOptions]) -> RawWatch:
-        """Like ``watch``, with objects left undecoded and events in batches: for caches."""
         how = self.represent(kind)
         query = watch_query(options)
 
@@ -243,7 +239,7 @@ class Client:
             )
             return await self.open(call)
 
-        return RawWatch(open, str(how.gvk))
+        return Watch(open, str(how.gvk), how.read)
 
     async def create(self, obj: W, **options: Unpack[WriteOptions]) -> W:
         """Create an object (``generateName`` works); raises ``AlreadyExists``, ``Invalid`` …"""
@@ -287,6 +283,7 @@ class Client:
     ) -> DynamicObject | Status:
         """Delete an object, given itself or as kind, name and namespace; raises ``NotFound``.
 
+        Given itself, exactly this object goes: one that took its name meanwhile stays (``Conflict``).
         The answer is the object if it is still there (finalizers, graceful deletion), else a ``Status``.
         """
         if isinstance(target, type | GroupVersionKind | MetadataKind):
@@ -294,6 +291,8 @@ class Client:
         else:
             how = self.represent_object(target)
             name, namespace = target.metadata.name, target.metadata.namespace
+            if target.metadata.uid:
+                options.setdefault("uid", target.metadata.uid)
         if not name:
             raise ValueError(f"{how.gvk.kind} has no name: delete needs one")
         call = await self.call(

@@ -105,12 +105,13 @@ class TokenBucket:
         self._burst = max(1, burst)
         self._clock = clock
         self._tokens = float(self._burst)
-        self._at = clock.monotonic()
+        self._at: float | None = None
 
     def reserve(self) -> float:
-        """Take one token; returns how many seconds to wait before using it."""
+        """Take one token, possibly of the future; returns how many seconds to wait before using it."""
         now = self._clock.monotonic()
-        self._tokens = min(float(self._burst), self._tokens + (now - self._at) * self._qps)
+        if self._at is not None:
+            self._tokens = min(float(self._burst), self._tokens + (now - self._at) * self._qps)
         self._at = now
         self._tokens -= 1
         return 0.0 if self._tokens >= 0 else -self._tokens / self._qps

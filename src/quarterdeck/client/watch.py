@@ -1,4 +1,4 @@
-"""Watching: the stream of changes, decoded or raw.
+"""Watching: the stream of changes.
 
 A watch is opened by ``async with`` and read by ``async for``. It ends when the server ends it (they all
 do, after some minutes) and raises when something is wrong: an ``ERROR`` event becomes its ``ApiError``
@@ -11,29 +11,15 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
-import msgspec
-
-from quarterdeck.api import ObjectMeta, PartialObjectMetadata, decode, decode_json
-from quarterdeck.api.codec import UNREADABLE
+from quarterdeck.api import ObjectMeta, PartialObjectMetadata, decode
 from quarterdeck.client.line import LineBatches, line_batches
 from quarterdeck.client.transport import Stream
-from quarterdeck.errors import ApiError, ProtocolError
+from quarterdeck.client.watchline import INITIAL_EVENTS_END, error_of, split_line
 
-__all__ = ["Bookmark", "RawEvent", "RawWatch", "Watch", "WatchEvent"]
+__all__ = ["Bookmark", "Watch", "WatchEvent"]
 
 T = TypeVar("T")
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
-INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-
-
-class RawEvent(msgspec.Struct, frozen=True, gc=False):
-    """One line of a watch: the type, and the object as undecoded JSON.
-
-    ``object`` refers to the bytes of its line; ``bytes(event.object)`` copies it out.
-    """
-
-    type: str
-    object: msgspec.Raw
 
 
 class WatchEvent(Generic[T]):
@@ -72,17 +58,18 @@ class Bookmark:
 
 
 Open: TypeAlias = Callable[[], Awaitable[Stream]]
-_decode_event: Final = msgspec.json.Decoder(RawEvent).decode
 
 
-class RawWatch:
-    """A watch in batches of undecoded events: one batch per chunk that arrived."""
+class Watch(Generic[T]):
+    """A watch of decoded events."""
 
-    def __init__(self, open: Open, path: str) -> None:
+    def __init__(self, open: Open, path: str, read: Callable[[bytes], T]) -> None:
         self._open = open
         self._path = path
+        self._read = read
         self._stream: Stream | None = None
         self._lines: LineBatches | None = None
+        self._pending: deque[bytes] = deque()
 
     async def __aenter__(self) -> Self:
         self._stream = await self._open()
@@ -98,46 +85,14 @@ class RawWatch:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> list[RawEvent]:
+    async def __anext__(self) -> WatchEvent[T] | Bookmark:
         if self._lines is None:
             raise RuntimeError("open the watch with 'async with' first")
-        batch = await anext(self._lines)
-        try:
-            return [_decode_event(line) for line in batch]
-        except UNREADABLE as error:
-            raise ProtocolError(f"not a watch event on {self._path}: {error}") from error
-
-    def error(self, event: RawEvent) -> ApiError:
-        """The exception of an ``ERROR`` event."""
-        return ApiError.from_status(decode_json(event.object), verb="watch", path=self._path)
-
-
-class Watch(Generic[T]):
-    """A watch of decoded events."""
-
-    def __init__(self, raw: RawWatch, read: Callable[[bytes], T]) -> None:
-        self._raw = raw
-        self._read = read
-        self._pending: deque[RawEvent] = deque()
-
-    async def __aenter__(self) -> Self:
-        await self._raw.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._raw.__aexit__(kind, error, trace)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> WatchEvent[T] | Bookmark:
         while not self._pending:
-            self._pending.extend(await anext(self._raw))
-        event = self._pending.popleft()
-        if event.type == "ERROR":
-            raise self._raw.error(event)
-        if event.type == "BOOKMARK":
-            return Bookmark(decode(event.object, PartialObjectMetadata).metadata)
-        return WatchEvent(cast("ChangeType", event.type), self._read(bytes(event.object)))
+            self._pending.extend(await anext(self._lines))
+        type, raw = split_line(self._pending.popleft())
+        if type == "ERROR":
+            raise error_of(raw, self._path)
+        if type == "BOOKMARK":
+            return Bookmark(decode(raw, PartialObjectMetadata).metadata)
+        return WatchEvent(cast("ChangeType", type), self._read(raw))

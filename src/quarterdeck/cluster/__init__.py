@@ -11,6 +11,7 @@
     aggregation      ClusterRoles that gather the rules of others
     event            events that have had their time
     choice           which of them run
+    joining          the first node of a cluster that has none
     workload         what runs workloads and pods, each part of which can be left out:
     podset           what controllers of sets of pods have in common
     replicaset       ReplicaSets and ReplicationControllers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 from quarterdeck.client import Client
@@ -16,6 +17,7 @@ from quarterdeck.cluster.certificate.controller import (
 from quarterdeck.cluster.choice import ALL_CONTROLLERS, ControllerChoice
 from quarterdeck.cluster.event import DEFAULT_TTL, event_ttl_controller
 from quarterdeck.cluster.garbage import garbage_collector
+from quarterdeck.cluster.joining import joining_controller
 from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.namespace import namespace_controller
 from quarterdeck.cluster.node.registration import NodeRegistration
@@ -32,8 +34,8 @@ from quarterdeck.runtime.cache.options import CacheOptions
 from quarterdeck.runtime.contract import ReconcileMetrics
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.event import EventBroadcaster
+from quarterdeck.runtime.loop.runnable import Group
 from quarterdeck.runtime.manager.manager import Manager, ManagerMetrics, ManagerOptions
-from quarterdeck.runtime.manager.runnable import Group
 from quarterdeck.runtime.queue.workqueue import QueueMetrics
 
 __all__ = ["ClusterControllers", "add_controllers"]
@@ -122,8 +124,11 @@ class ClusterControllers:
         metrics: ManagerMetrics | None = None,
         cache: CacheOptions | None = None,
         lender: Cache | None = None,
+        waits_for_nodes: bool = False,
     ) -> None:
         """See ``add_controllers``; ``metrics`` count the work of these controllers among others.
+
+        With ``waits_for_nodes`` what runs workloads begins when there is a node to run them.
 
         ``cache`` says how kinds are kept of which there may be very many; everything has to be in it. Kinds
         that ``lender``, the operators' cache, holds as a whole are not listed again to be collected.
@@ -138,16 +143,21 @@ class ClusterControllers:
         )
         if lender is not None:
             self.manager.cache.borrow_from(lender)
-        self._registration: Final = add_controllers(
+        self._registration = add_controllers(
             self.manager,
             root_ca=root_ca,
             sign_token=sign_token,
             event_ttl=event_ttl,
-            workloads=workloads,
+            workloads=None if waits_for_nodes else workloads,
             choice=choice,
             elsewhere=elsewhere,
             authority=authority,
         )
+        if waits_for_nodes and workloads is not None:
+            self.manager.add(joining_controller(partial(self._begin, workloads)))
+
+    def _begin(self, workloads: Workloads) -> None:
+        self._registration = workloads.add_to(self.manager)
 
     @property
     def is_serving(self) -> bool:

@@ -46,10 +46,10 @@ from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result
 
 __all__ = ["NAME", "GarbageCollector", "garbage_collector"]
 

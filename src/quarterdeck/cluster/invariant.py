@@ -45,7 +45,7 @@ def _room(objects: Objects) -> Found:
 
 
 def _places(objects: Objects) -> Found:
-    nodes = {node.metadata.name for node in objects.of(Node)}
+    nodes = {node.metadata.name for node in objects.every(Node)}
     for name, pods in _bound(objects).items():
         for pod in pods if name not in nodes else ():
             yield pod, f"is bound to node {name}, which is gone", "delete it; its controller makes another"

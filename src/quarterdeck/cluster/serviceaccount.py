@@ -11,9 +11,9 @@ from quarterdeck.cluster.provision import IN_USE, create_in_namespace, is_active
 from quarterdeck.errors import NotFound
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result
 
 __all__ = ["NAME", "service_account_controller"]
 

@@ -16,10 +16,11 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import LoopClock
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
+from quarterdeck.runtime.reconcile.statuswrite import write_status
 
 __all__ = ["NAME", "service_cidr_controller"]
 
@@ -88,9 +89,9 @@ async def _set(ctx: Context[Resource], found: DynamicObject, wanted: dict[str, s
     if known is not None and all(known.get(key, "") == value for key, value in wanted.items()):
         return
     others = [each for each in conditions if each["type"] != "Ready"]
-    changed = {"status": {"conditions": [*others, {**wanted, "lastTransitionTime": str(ctx.now())}]}}
+    changed = [*others, {**wanted, "lastTransitionTime": str(ctx.now())}]
     with ignore_not_found():
-        await ctx.client.status.patch(found, MergePatch(changed))
+        await write_status(ctx.client, found, {"conditions": conditions}, {"conditions": changed})
 
 
 async def _is_needed(ctx: Context[Resource], found: DynamicObject) -> bool:

@@ -58,17 +58,16 @@ from quarterdeck.runtime.controller.predicate import (
     update_if,
 )
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result, Wait, until, until_condition, until_gone
 from quarterdeck.runtime.controller.source import (
     Channel,
     ChannelSource,
     FunctionSource,
-    InformerSource,
     KindSource,
     Source,
     SourceContext,
     TimerSource,
 )
+from quarterdeck.runtime.loop.runnable import Group, Runnable
 from quarterdeck.runtime.manager.cluster import Cluster, ClusterEvent, ClusterProvider
 from quarterdeck.runtime.manager.manager import (
     GracePeriodExceeded,
@@ -76,14 +75,13 @@ from quarterdeck.runtime.manager.manager import (
     Manager,
     ManagerOptions,
 )
-from quarterdeck.runtime.manager.runnable import Group, Runnable
 from quarterdeck.runtime.operator.install import install_definitions
-from quarterdeck.runtime.operator.rbac import Rule, merge_rules, roles
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY, QueueClosed, WorkQueue
-from quarterdeck.runtime.reconcile.children import ChildDiff, diff_children
+from quarterdeck.runtime.rbac import Rule, merge_rules, roles
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.recording import NotLeading
-from quarterdeck.runtime.reconcile.upsert import Upsert, UpsertResult, create_or_patch, create_or_update
+from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until, until_condition, until_gone
+from quarterdeck.runtime.reconcile.upsert import Upsert, UpsertResult, create_or_patch
 
 __all__ = [
     "ALL_NAMESPACES",
@@ -93,7 +91,6 @@ __all__ = [
     "CacheOptions",
     "Channel",
     "ChannelSource",
-    "ChildDiff",
     "Cluster",
     "ClusterEvent",
     "ClusterProvider",
@@ -108,7 +105,6 @@ __all__ = [
     "Group",
     "Index",
     "IndexQuery",
-    "InformerSource",
     "KeyMapper",
     "KindOptions",
     "KindSource",
@@ -140,9 +136,7 @@ __all__ = [
     "controlled_by",
     "controller_uid",
     "create_or_patch",
-    "create_or_update",
     "deletion_started",
-    "diff_children",
     "field",
     "for_object",
     "for_owner",

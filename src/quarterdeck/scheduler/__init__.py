@@ -11,15 +11,19 @@ What goes in and out:
     intake                nodes and pods as they come from the API
     decision              what is to be done, and what became of every pod
 
-Inside, from the bottom up:
+Inside, from the bottom up; each imports only from those before it, as a contract in pyproject.toml holds:
 
-    model                 the cluster in memory: nodes, queues, jobs and pods, topology, amounts
-    order                 fair shares of queues, and whose turn it is
-    placement             which nodes may take a pod, which is best, and a whole job or nothing
+    resource, device      amounts; devices and claims
+    snapshot, settings, decision   see above
+    model                 the cluster in memory: nodes, queues and their fair shares, jobs and pods, topology,
+                          claims, and which nodes may take a pod
     transaction           all changes to the cluster in memory, with their undoing
+    joborder, fiterror    whose turn it is; why something does not fit
+    placement             which node is best, a whole job or nothing, and why not
     victim                whom to evict, and what each action accepts
-    explanation           why a job waits
-    action, cycle         the actions, and one cycle of them
+    action, report        the actions; why a job waits
+    cycle                 one cycle of both
+    plan                  what would happen if
 """
 
 from quarterdeck.scheduler.cycle import schedule

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from quarterdeck.scheduler.decision import PodState
+from quarterdeck.scheduler.joborder import JobOrder, QueueKeys, as_victim, as_waiting
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.signature import FailedJobs
 from quarterdeck.scheduler.model.state import ACTIVE
-from quarterdeck.scheduler.order.joborder import JobOrder, QueueKeys, as_victim, as_waiting
 from quarterdeck.scheduler.placement.capacity import is_within_quota
 from quarterdeck.scheduler.placement.jobplacement import Placer
 from quarterdeck.scheduler.settings import Action, Settings
@@ -23,23 +23,14 @@ from quarterdeck.scheduler.victim.protection import ConsolidationRules, Preempti
 from quarterdeck.scheduler.victim.reclaim import ReclaimRules, may_reclaim
 from quarterdeck.scheduler.victim.search import Rules, VictimSearch
 
-__all__ = ["Actions", "is_backed_off", "is_considered"]
-
-_SINGLE_ATTEMPT: Final = 1
-
-
-def is_backed_off(job: Job, settings: Settings) -> bool:
-    """Whether the job gave up on this node pool after one failure."""
-    if job.info.scheduling_backoff != _SINGLE_ATTEMPT or not job.info.scheduling_conditions:
-        return False
-    return job.info.scheduling_conditions[-1].node_pool == settings.node_pool
+__all__ = ["Actions", "is_considered"]
 
 
 def is_considered(job: Job, settings: Settings) -> bool:
     """Whether the job waits for nodes and may get some."""
     if job.queue is None or not job.queue.is_leaf or not job.count(PodState.PENDING):
         return False
-    return job.is_ready and not is_backed_off(job, settings)
+    return job.is_ready and not job.is_backed_off(settings.node_pool)
 
 
 class Actions:

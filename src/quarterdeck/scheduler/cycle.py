@@ -15,12 +15,12 @@ from quarterdeck.scheduler.decision import (
     QueueShare,
     SetLastStart,
 )
-from quarterdeck.scheduler.explanation.report import reports
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.queue import QueueState
 from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.placement.capacity import resources_from
 from quarterdeck.scheduler.placement.jobplacement import Placer
+from quarterdeck.scheduler.report import reports
 from quarterdeck.scheduler.settings import Action, Settings
 from quarterdeck.scheduler.snapshot import Snapshot
 from quarterdeck.scheduler.transaction import Transaction

@@ -14,7 +14,7 @@ import msgspec
 
 from quarterdeck.api import Key
 from quarterdeck.scheduler.device import Allocation
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.settings import Action
 
 __all__ = [

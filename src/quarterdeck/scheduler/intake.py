@@ -16,7 +16,7 @@ from quarterdeck.api import Quantity, Time, from_dict
 from quarterdeck.api.k8s import Affinity, Taint, Toleration
 from quarterdeck.api.quota import amounts_of, pod_requests
 from quarterdeck.scheduler.device import PodClaim
-from quarterdeck.scheduler.model.resource import resources_of
+from quarterdeck.scheduler.resource import resources_of
 from quarterdeck.scheduler.snapshot import (
     GpuShare,
     HostPort,

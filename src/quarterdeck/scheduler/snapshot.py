@@ -15,7 +15,7 @@ import msgspec
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Affinity, NodeSelector, Taint, Toleration
 from quarterdeck.scheduler.device import Allocation, ClaimInfo, Devices, PodClaim
-from quarterdeck.scheduler.model.resource import NOTHING, Resources
+from quarterdeck.scheduler.resource import NOTHING, Resources
 
 __all__ = [
     "UNLIMITED",

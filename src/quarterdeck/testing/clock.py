@@ -30,7 +30,7 @@ import selectors
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
-from math import inf
+from math import inf, nextafter, ulp
 from time import thread_time
 from typing import Any, Final, TypeVar
 
@@ -99,7 +99,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         selector = _JumpingSelector()
         super().__init__(selector)
         selector.loop = self
-        self._clock_resolution = 1e-9
+        self.advance(0.0)
 
     def time(self) -> float:
         """Virtual seconds."""
@@ -110,8 +110,29 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return EPOCH + timedelta(seconds=self._virtual - _START)
 
     def advance(self, seconds: float) -> None:
-        """Move the clock by hand; timers that become due run in the next turn."""
+        """Move the clock by hand; timers that become due run in the next turn.
+
+        No timer is early, not even by a nanosecond as asyncio allows: two tasks that wait for the rest of
+        an interval would find a rest for ever, because the clock stands still while one of them runs.
+        """
         self._virtual += seconds
+        self._clock_resolution = ulp(self._virtual)
+
+    def call_later(  # type: ignore[override]  # typeshed ties the arguments to the callable
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """As always, but whatever the delay, the clock has moved on by then.
+
+        The rest of an interval may be less than the clock can count; who waits for it would wait for ever.
+        """
+        when = self._virtual + delay
+        if delay > 0 and when <= self._virtual:
+            when = nextafter(self._virtual, inf)
+        return self.call_at(when, callback, *args, context=context)
 
     @property
     def busy_threads(self) -> int:
@@ -153,12 +174,16 @@ def run(
     *,
     debug: bool | None = None,
     real_sockets: bool = False,
+    work_limit: float = inf,
     context: contextvars.Context | None = None,
 ) -> T:
-    """Run ``main`` to its end on a fresh virtual-time loop and return its result."""
+    """Run ``main`` to its end on a fresh virtual-time loop and return its result.
+
+    ``work_limit`` is for what might never end: see ``VirtualLoop``.
+    """
 
     def factory() -> VirtualLoop:
-        return VirtualLoop(patience=0.05 if real_sockets else 0.0)
+        return VirtualLoop(patience=0.05 if real_sockets else 0.0, work_limit=work_limit)
 
     with asyncio.Runner(debug=debug, loop_factory=factory) as runner:
         return runner.run(main, context=context)

@@ -18,9 +18,12 @@ cut and given fault plans.
 
 import asyncio
 import random
+import sqlite3
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
@@ -34,11 +37,11 @@ from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.contract import Elector, KeyElector, NoRecorder, Recorder, RecorderSource
 from quarterdeck.runtime.controller.controller import Controller
-from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.loop.clock import Clock, LoopClock
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.manager.manager import Manager, ManagerMetrics, ManagerOptions
 from quarterdeck.runtime.operator.install import install_definitions
+from quarterdeck.runtime.reconcile.result import Result
 from quarterdeck.runtime.webhook import AdmissionWebhook, Converter, WebhookServer
 from quarterdeck.testing.fault import FaultPlan
 from quarterdeck.testing.leak import Leak
@@ -81,10 +84,12 @@ class TestCluster:
         self._runs_controllers: Final = controllers
         self._listens: Final = listen
         self._config = _existing(use_existing)
-        self._server: Final = ApiServer(server) if self._config is None else None
+        self._server = ApiServer(server) if self._config is None else None
         self._seed: Final = seed
         self._stack: Final = AsyncExitStack()
         self._links: Final[list[Link]] = []
+        self._users: Final[list[tuple[str, tuple[str, ...]]]] = []
+        """Who the links belong to, in their order."""
         self._client: Client | None = None
         self.clock: Final = LoopClock()
         """The time of the running loop."""
@@ -101,7 +106,7 @@ class TestCluster:
         server = self._server
         if server is not None:
             await server.start(listen=self._listens)
-            self._stack.push_async_callback(server.stop)
+            self._stack.push_async_callback(self._stop_server)
             if self._listens:
                 with TemporaryDirectory() as directory:
                     self._config = Config.load(self.write_kubeconfig(Path(directory, "kubeconfig")))
@@ -119,6 +124,9 @@ class TestCluster:
         if error is None and open_links:
             names = ", ".join(f"{link.name or 'a link'}: {link.open_streams}" for link in open_links)
             raise Leak(f"streams left open ({names})")
+
+    async def _stop_server(self) -> None:
+        await self.server.stop()
 
     async def _close_links(self) -> None:
         for link in self._links:
@@ -183,6 +191,7 @@ class TestCluster:
             observer=observer,
         )
         self._links.append(link)
+        self._users.append((user, tuple(groups)))
         return link
 
     def as_user(self, name: str, *groups: str) -> Client:
@@ -218,6 +227,31 @@ class TestCluster:
     async def install(self, *definitions: Definition) -> None:
         """Install kinds and wait until they are served; raises ``ConfigError`` if they are not in time."""
         await install_definitions(self.client, *(each for some in definitions for each in documents_of(some)))
+
+    def backup(self, directory: Path) -> None:
+        """Copy the state as it is now, as an administrator does; the server must have a ``data_dir``."""
+        source = self._data_dir()
+        directory.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(source / "state.db")) as database:
+            database.execute("VACUUM INTO ?", (str(directory / "state.db"),))
+        copytree(source / "pki", directory / "pki")
+
+    async def restore(self, directory: Path) -> None:
+        """Go on with a backup at the same address: what came after it never was, and what was open ends."""
+        self._data_dir()
+        old = self.server
+        self._server = ApiServer(replace(old.options, data_dir=directory))
+        await self._server.start(listen=False)
+        for link, (user, groups) in zip(self._links, self._users, strict=True):
+            link.move_to(self._way_in(user, groups)[0])
+            link.end_watches(reset=True)
+        await old.stop()
+
+    def _data_dir(self) -> Path:
+        found = self.server.options.data_dir
+        if found is None or self._listens:
+            raise ConfigError("backups need server=ServerOptions(data_dir=...) and listen=False")
+        return found
 
     async def compact(self) -> None:
         """Let the server forget its history: a watch that resumes from an earlier version gets a 410."""

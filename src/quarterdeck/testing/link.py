@@ -155,9 +155,9 @@ class Link:
         for stream in self._open(resource):
             stream.deliver(chunk)
 
-    def move_to(self, other: "Link") -> None:
-        """Reach from now on what another link reaches: the same address, and a cluster from a backup."""
-        self._inner = other._inner
+    def move_to(self, other: Transport) -> None:
+        """Reach what another link or transport reaches: the same address, but a server from a backup."""
+        self._inner = other._inner if isinstance(other, Link) else other
 
     def _open(self, resource: str) -> list[WatchedStream]:
         return [each for each in self._streams if not resource or each.target.resource == resource]

@@ -23,8 +23,8 @@ class NodeUsage(msgspec.Struct, frozen=True):
     """Of the whole machine, in thousandths of a processor."""
     memory: int = 0
     """Of the whole machine, in bytes."""
-    containers: tuple[tuple[str, str, str, int, int], ...] = ()
-    """Namespace, pod, container, and the same two of everything that runs."""
+    containers: tuple[tuple[str, str, int, int], ...] = ()
+    """The pod's uid, the container, and the same two of everything that runs."""
 
 
 def node_socket(folder: Path, node: str) -> Path:

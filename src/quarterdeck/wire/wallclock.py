@@ -41,3 +41,15 @@ def now() -> float:
 def is_virtual() -> bool:
     """Whether time stands still while code runs."""
     return _loop_date.find() is not None
+
+
+_second: tuple[int, str] = (0, "")
+
+
+def timestamp() -> str:
+    """Now, in RFC 3339 whole seconds; formatted once a second."""
+    global _second  # a cache of one value
+    seconds = int(now())
+    if _second[0] != seconds:
+        _second = (seconds, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)))
+    return _second[1]

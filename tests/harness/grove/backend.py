@@ -10,7 +10,7 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.grove.backends import HookContext
 from quarterdeck.operators.grove.backends.example import ExampleBackend
 from quarterdeck.operators.grove.backends.guard import awaited, guarded_client
-from quarterdeck.operators.grove.controllers import gang_controller
+from quarterdeck.operators.grove.controllers import backend_controller
 from quarterdeck.operators.grove.types import PodGang
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.testing import EventLog
@@ -119,11 +119,11 @@ class SyncKind(GroveKind):
     ) -> Lines:
         key, error = Key(_NAMESPACE, name), ""
         try:
-            await server.cluster.reconcile_once(gang_controller(shared), key)
+            await server.cluster.reconcile_once(backend_controller(shared), key)
             if case.when.get("deletePodGroupFirst"):
                 await objects.remove(objects.path("PodGroup", name))
             await objects.request("DELETE", objects.path("PodGang", name))
-            await server.cluster.reconcile_once(gang_controller(shared), key)
+            await server.cluster.reconcile_once(backend_controller(shared), key)
         except QuarterdeckError as failure:
             error = str(failure)
         return await self._judge(case.then, objects, name, error, [], 0)

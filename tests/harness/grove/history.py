@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind
-from quarterdeck.client import Client
+from quarterdeck.api import DynamicObject, GroupVersionKind
+from quarterdeck.client import Client, WatchEvent
 from quarterdeck.errors import ApiError, TransportError
 
 __all__ = ["History", "Record"]
@@ -21,7 +21,6 @@ _KINDS: Final = (
     GroupVersionKind("scheduler.grove.io", "v1alpha1", "PodGang"),
     GroupVersionKind("grove.io", "v1alpha1", "PodCliqueSet"),
 )
-_CHANGES: Final = ("ADDED", "MODIFIED", "DELETED")
 _PAUSE: Final = 0.01
 
 
@@ -58,7 +57,7 @@ class History:
         """``version`` is where it begins."""
         self._client: Final = client
         self._begin: Final = version
-        self._unread: list[tuple[str, str, bytes]] = []
+        self._unread: list[tuple[str, str, DynamicObject]] = []
         self._records: list[Record] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -78,12 +77,10 @@ class History:
         version = self._begin
         while True:
             try:
-                async with self._client.watch_raw(
-                    kind, namespace="default", resource_version=version
-                ) as batches:
-                    async for batch in batches:
-                        seen = [event for event in batch if event.type in _CHANGES]
-                        self._unread += [(kind.kind, event.type, bytes(event.object)) for event in seen]
+                async with self._client.watch(kind, namespace="default", resource_version=version) as events:
+                    async for event in events:
+                        if isinstance(event, WatchEvent):
+                            self._unread.append((kind.kind, event.type, event.object))
             except (ApiError, TransportError):
                 pass
             await asyncio.sleep(_PAUSE)
@@ -93,8 +90,8 @@ class History:
         return next((str(record.version) for record in reversed(self._read()) if record.kind == kind), "")
 
     def _read(self) -> list[Record]:
-        for kind, type, raw in self._unread:
-            document = msgspec.json.decode(raw)
+        for kind, type, seen in self._unread:
+            document = seen.to_dict()
             version = int(document["metadata"]["resourceVersion"])
             self._records.append(Record(version, type, kind, document))
         self._unread.clear()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from quarterdeck.cluster.node import names as node_names
 from quarterdeck.cluster.node.kubelet import Kubelet
-from quarterdeck.operators.grove.initc.gate import StartupGate
+from quarterdeck.operators.grove.initc.simulated import StartupGate
 from quarterdeck.operators.kai.assembly import metrics_of, set_up
 from quarterdeck.operators.kai.controllers import SchedulingCycle
 from quarterdeck.operators.kai.settings import KaiSettings

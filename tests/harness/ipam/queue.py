@@ -60,11 +60,11 @@ class NoTransport:
 class PoolStatusSubject:
     """The controller with its shared, attached to nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: IpamSettings | None = None) -> None:
         self.registry: Final = Registry()
         client = Client.over(NoTransport())
         self.cache: Final = Cache(client, client.mapper)
-        shared = SharedState(self.cache, IpamMetrics(self.registry), IpamSettings())
+        shared = SharedState(self.cache, IpamMetrics(self.registry), settings or IpamSettings())
         auditor = Auditor(shared, client, LoopClock())
         self.controller: Final[Controller[SubnetPool]] = pool_status_controller(
             shared, PoolStatusReconciler(shared, auditor)

@@ -13,12 +13,12 @@ from quarterdeck.operators.kai.logic.intake import pod_group_info, priority_clas
 from quarterdeck.operators.kai.types import PodGroup
 from quarterdeck.scheduler.decision import CycleResult, PodState
 from quarterdeck.scheduler.intake import pod_info
+from quarterdeck.scheduler.model.fairshare import Claim, divide
 from quarterdeck.scheduler.model.job import Job, is_preemptible, priority_of
-from quarterdeck.scheduler.model.resource import NOTHING
 from quarterdeck.scheduler.model.state import state_of
 from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet, build_tree
 from quarterdeck.scheduler.model.task import Shape, Task
-from quarterdeck.scheduler.order.fairshare import Claim, divide
+from quarterdeck.scheduler.resource import NOTHING
 from quarterdeck.scheduler.settings import Action
 from quarterdeck.scheduler.snapshot import PodConstraints
 from tests.harness.case import Case, CaseFailure, expect_equal

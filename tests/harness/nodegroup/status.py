@@ -16,9 +16,9 @@ from quarterdeck.client import Client, Config
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.controllers.observation import observe
-from quarterdeck.operators.nodegroup.controllers.status import status_patch
 from quarterdeck.operators.nodegroup.logic.status import compute
 from quarterdeck.operators.nodegroup.types import NodeGroup
+from quarterdeck.runtime.reconcile.statuswrite import write_status
 from tests.harness.case import CaseFailure
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ async def _reconcile(server: NodeGroupServer, name: str, objects: list[Json], no
         obj = await client.get(NodeGroup, name)
         group = obj.to_dict()
         outcome = compute(await observe(_DatedReader(client, objects), group, Time(now)))
-        patch = status_patch(group, outcome.status)
-        if patch is not None:
-            await client.status.patch(obj, patch)
+        await write_status(client, obj, group.get("status") or {}, outcome.status)
 
 
 class _DatedReader:

@@ -92,11 +92,17 @@ class LocalCluster:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(60)
+            assert self._process.wait(60) == 0, self.log()[-3000:]
         finally:
             if self._process.poll() is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
+
+    def hang_up(self) -> None:
+        """What all of them are told when a terminal is closed; returns when they have ended."""
+        self._disconnect()
+        os.killpg(self._process.pid, signal.SIGHUP)
+        self._process.wait(60)
 
     def kill(self) -> None:
         """End the server, its controllers and the agent at once, without a word."""

@@ -224,7 +224,7 @@ async def test_start_order_and_stop_order(cluster: TestCluster) -> None:
 
     await cluster.client.create(gadget("a"))
     manager = cluster.manager(elector=Election())
-    manager.add(Traced("server", log, is_serving=True))
+    manager.add(Traced("server", log, is_serving=True), group=Group.SERVERS)
     manager.add(Traced("webhooks", log, is_serving=True), group=Group.WEBHOOKS)
     manager.add(Traced("cache", log), group=Group.CACHES)
     manager.add(Traced("other", log, needs_leader_election=False))

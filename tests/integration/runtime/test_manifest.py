@@ -20,7 +20,7 @@ from quarterdeck.errors import NotFound
 from quarterdeck.runtime.operator import Operator, installed_operators
 from quarterdeck.runtime.operator.install import create_namespace
 from quarterdeck.runtime.operator.program import Program, ProgramOptions
-from quarterdeck.runtime.operator.rbac import compare, roles
+from quarterdeck.runtime.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import TestCluster, eventually
 

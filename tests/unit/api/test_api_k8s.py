@@ -25,7 +25,7 @@ from quarterdeck.api import (
 from quarterdeck.api.k8s import Deployment, Pod, Secret, k8s_scheme
 from quarterdeck.api.k8s.admission import AdmissionReview, ConversionReview
 from quarterdeck.api.model import UNKNOWN_KEY
-from quarterdeck.apiserver.builtin import typetable
+from quarterdeck.apiserver.document import typetable
 
 KINDS = tuple(k8s_scheme())
 SCALARS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quarterdeck.apiserver.registry import fanout
-from quarterdeck.apiserver.registry.fanout import Batch, Fanout
+from quarterdeck.apiserver.registry.watch import fanout
+from quarterdeck.apiserver.registry.watch.fanout import Batch, Fanout
 from quarterdeck.apiserver.storage import Bucket, Entry, Event, EventType
 from quarterdeck.testing import eventually
 

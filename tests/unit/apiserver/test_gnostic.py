@@ -11,9 +11,9 @@ import msgspec
 import pytest
 import yaml
 
+from quarterdeck.apiserver.builtins import builtin_resources
 from quarterdeck.apiserver.discovery import gnostic
 from quarterdeck.apiserver.discovery.openapi import OpenApi
-from quarterdeck.apiserver.resource.builtins import builtin_resources
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage.store import Store
 from quarterdeck.wire.http import Request, Response

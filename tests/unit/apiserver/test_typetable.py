@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from quarterdeck.apiserver.builtin import typetable
-from quarterdeck.apiserver.builtin.typetable import Field, StructType, struct, struct_for
+from quarterdeck.apiserver.document import typetable
+from quarterdeck.apiserver.document.typetable import Field, StructType, struct, struct_for
 
 
 def field_at(known: StructType, *path: str) -> Field:

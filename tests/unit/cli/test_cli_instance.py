@@ -6,10 +6,15 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from quarterdeck.cli.error import CommandError
-from quarterdeck.cli.instance.instance import Instance, find, forget, process_start, register, running
+from quarterdeck.cli.instance.instance import Instance, directory, find, forget, register, running
+from quarterdeck.cli.instance.kubeconfigfile import ContextInFile
+from quarterdeck.cli.main import main
+from quarterdeck.cluster.agent.shim import order
+from quarterdeck.cluster.agent.shim.order import start_of
 
 pytestmark = pytest.mark.real_time
 
@@ -21,7 +26,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def alive(name: str) -> Instance:
     pid = os.getpid()
-    return Instance(name=name, pid=pid, started=process_start(pid), url="https://x", kubeconfig={})
+    return Instance(name=name, pid=pid, started=start_of(pid), url="https://x", kubeconfig={})
 
 
 def killed(name: str) -> Instance:
@@ -53,3 +58,70 @@ def test_what_was_killed_is_not_running() -> None:
     assert running() == []
     with pytest.raises(CommandError, match="no cluster named gone"):
         find("gone")
+
+
+def test_a_cluster_of_another_boot_is_not_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number is now that of this very test, which must not be stopped in its place."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(order, "_boot", lambda: "an-earlier-boot")
+        register("before", alive)
+        assert [each.name for each in running()] == ["before"]
+    assert running() == []
+
+
+def test_of_a_killed_cluster_the_next_who_looks_puts_everything_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, private = tmp_path / "config", tmp_path / "quarterdeck-abc"
+    mine = "# mine\napiVersion: v1\nkind: Config\ncontexts: []\ncurrent-context:   work  # at work\n"
+    file.write_text(mine)
+    (private / "nodes").mkdir(parents=True)
+    entry = {
+        "clusters": [{"name": "x", "cluster": {}}],
+        "users": [{"name": "x", "user": {}}],
+        "contexts": [{"name": "x", "context": {}}],
+    }
+    ContextInFile(file, "gone", before=mine).add(entry)
+    assert file.read_text() != mine
+    sockets = str(private / "nodes")
+    register(
+        "gone",
+        lambda name: msgspec.structs.replace(
+            killed(name), context_file=str(file), context_before=mine, node_sockets=sockets
+        ),
+    )
+    assert running() == []
+    assert file.read_text() == mine
+    assert not private.exists()
+    assert capsys.readouterr().err == f"gone was killed; its context was taken out of {file}\n"
+    assert not directory().exists()
+
+
+def test_a_kubeconfig_that_cannot_be_put_back_yet_is_tried_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config"
+    file.write_text("not: [a kubeconfig")
+    register("gone", lambda name: msgspec.structs.replace(killed(name), context_file=str(file)))
+    for _ in range(2):
+        assert running() == []
+        assert "its context is left: " in capsys.readouterr().err
+    file.unlink()
+    assert running() == []
+    assert capsys.readouterr().err == f"gone was killed; its context was taken out of {file}\n"
+
+
+def test_nothing_is_left_when_the_last_cluster_has_ended() -> None:
+    register("a", alive)
+    register("b", alive)
+    forget("a")
+    assert directory().exists()
+    forget("b")
+    assert not directory().exists()
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/b", "UPPER", "-a", "a-", ".", "a" * 64])
+def test_a_name_that_is_no_label_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["up", f"--name={name}"])
+    assert "is no name" in capsys.readouterr().err

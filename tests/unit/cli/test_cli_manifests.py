@@ -72,3 +72,31 @@ def test_the_deployment_has_the_variables_of_its_operators(
         {"name": "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "value": pod["serviceAccountName"]},
         {"name": "GROVE_INIT_CONTAINER_IMAGE", "value": "registry.example.io/grove-initc"},
     ]
+
+
+def test_an_installation_for_some_namespaces_has_roles_there_and_webhooks_of_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["manifests", "--operators", "grove", "--namespace", "sys", "--watch-namespaces", "a,b"]
+    assert main(words) == 0
+    found = load_documents(capsys.readouterr().out)
+    named = {
+        (each["kind"], each["metadata"].get("namespace", "")): each["metadata"]["name"] for each in found
+    }
+    name = "quarterdeck.sys.quarterdeck"
+    assert {key[1] for key in named if key[0] == "Role"} == {"a", "b", "default", "sys"}
+    assert {named[key] for key in named if key[0].endswith(("Role", "RoleBinding"))} == {name}
+    for each in found:
+        if each["kind"] == "ClusterRole":
+            resources = {resource for rule in each["rules"] for resource in rule["resources"]}
+            assert "priorityclasses" in resources
+            assert not {"pods", "podgangs", "secrets"} & resources
+        if each["kind"] == "Deployment":
+            [container] = each["spec"]["template"]["spec"]["containers"]
+            assert "--watch-namespaces=a,b" in container["command"]
+    assert main([*words, "--only", "webhooks"]) == 0
+    for each in load_documents(capsys.readouterr().out):
+        assert each["metadata"]["name"].endswith(".sys.quarterdeck")
+        for webhook in each["webhooks"]:
+            [term] = webhook["namespaceSelector"]["matchExpressions"]
+            assert term["values"] == ["a", "b"]

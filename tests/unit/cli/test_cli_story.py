@@ -8,7 +8,7 @@ import pytest
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import ConfigMap, Node
-from quarterdeck.cli.demo import _story
+from quarterdeck.cli.demo.command import _story
 from quarterdeck.cli.error import CommandError
 from quarterdeck.cli.story.command import Kubectl
 from quarterdeck.cli.story.script import Expectation, Finding, Step, filled_in, read_story, value_at

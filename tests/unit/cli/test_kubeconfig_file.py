@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from quarterdeck.cli.error import CommandError
-from quarterdeck.cli.instance.instance import Instance, left_behind, process_start, register
+from quarterdeck.cli.instance.instance import Instance, left_behind, register
 from quarterdeck.cli.instance.kubeconfigfile import ContextInFile, default_path, text_of
+from quarterdeck.cluster.agent.shim.order import start_of
 
 OURS = {
     "apiVersion": "v1",
@@ -181,7 +182,7 @@ def test_a_name_that_another_cluster_took_is_left_behind_in_this_file(
         return Instance(
             name=name,
             pid=os.getpid(),
-            started=process_start(os.getpid()),
+            started=start_of(os.getpid()),
             url="https://127.0.0.1:1",
             kubeconfig={},
             context_file=elsewhere,

@@ -405,16 +405,6 @@ async def test_broken_event_is_a_protocol_error() -> None:
         await collect(c)
 
 
-async def test_raw_watch_hands_out_batches_of_undecoded_events() -> None:
-    text = event("ADDED", {"a": 1}) + event("MODIFIED", {"a": 2})
-    c, _ = client(lambda asked: Stream(200, chunks(text)))
-    async with c.watch_raw(ConfigMap, bookmarks=True) as events:
-        batches = [batch async for batch in events]
-    assert [[(e.type, bytes(e.object)) for e in batch] for batch in batches] == [
-        [("ADDED", b'{"a": 1}'), ("MODIFIED", b'{"a": 2}')]
-    ]
-
-
 async def test_watch_must_be_opened_first() -> None:
     c, _ = client()
     with pytest.raises(RuntimeError, match="async with"):

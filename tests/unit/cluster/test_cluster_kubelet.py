@@ -13,9 +13,11 @@ from quarterdeck.api.k8s.pod import EphemeralContainer
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.node.behavior import Behavior, Script
 from quarterdeck.cluster.node.kubelet import Kubelet
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import PlannedNode
+from quarterdeck.cluster.node.registration import HOSTS, NodeSettings, make_node
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
+from quarterdeck.runtime.loop.clock import LoopClock, time_now
 from quarterdeck.testing import EventLog, TestCluster
 
 from .clusterkit import exists, gone
@@ -77,6 +79,47 @@ async def test_addresses_are_of_the_range_of_the_node_until_none_is_left(client:
     await client.delete(Pod, "a", NAMESPACE)
     await asyncio.sleep(60)
     assert (await read(client, "c")).status.pod_ip == "10.9.0.1"
+
+
+async def add_again(client: Client) -> str:
+    """Remove the node and add another one of its name, which has another address; that address."""
+    old = await client.get(Node, NODE)
+    await client.delete(old)
+    await client.create(
+        make_node(
+            PlannedNode(name=NODE, number=99, capacity={"cpu": "8", "pods": "20"}),
+            time_now(LoopClock()),
+        )
+    )
+    await asyncio.sleep(1)
+    return str(HOSTS[100])
+
+
+async def test_pods_of_a_node_that_was_removed_and_added_again_follow_it_and_end(client: Client) -> None:
+    await client.create(pod("p"))
+    await client.create(pod("ends", annotations=behaving(run_seconds="30"), restartPolicy="Never"))
+    await asyncio.sleep(1)
+    before = (await read(client)).status
+    address = await add_again(client)
+    after = (await read(client)).status
+    assert (before.host_ip, after.host_ip) == (str(HOSTS[1]), address)
+    assert [each.ip for each in after.host_ips] == [address]
+    assert after.pod_ip == before.pod_ip
+    await asyncio.sleep(60)
+    assert (await read(client, "ends")).status.phase == "Succeeded"
+    await client.delete(Pod, "p", NAMESPACE)
+    await asyncio.sleep(60)
+    await gone(client, Pod, "p", NAMESPACE)
+
+
+async def test_the_address_of_a_pod_is_free_when_another_has_its_name(client: Client) -> None:
+    pod_range = {"spec": {"podCIDR": "10.9.0.0/30", "podCIDRs": ["10.9.0.0/30"]}}
+    await client.patch(await client.get(Node, NODE), MergePatch(pod_range))
+    for _ in range(4):
+        await client.create(pod("p"))
+        await asyncio.sleep(1)
+        assert (await read(client)).status.phase == "Running"
+        await client.delete(Pod, "p", NAMESPACE, grace_period=0)
 
 
 async def test_nodes_are_ready_and_alive(client: Client) -> None:

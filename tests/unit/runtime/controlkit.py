@@ -13,10 +13,10 @@ from quarterdeck.client import Client, Transport
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result
 
 from .cachekit import until
 from .runtimewidget import Widget

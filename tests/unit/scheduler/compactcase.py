@@ -11,7 +11,7 @@ from quarterdeck.api import Key, Quantity, from_dict
 from quarterdeck.api.k8s import Affinity
 from quarterdeck.scheduler import Action, CycleResult, PodState, Settings, Snapshot
 from quarterdeck.scheduler.decision import Evict
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import (
     GpuShare,
     NodeInfo,

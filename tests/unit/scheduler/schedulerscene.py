@@ -8,7 +8,7 @@ from quarterdeck.api import Key
 from quarterdeck.scheduler import Action, CycleResult, Settings, Snapshot, schedule
 from quarterdeck.scheduler.decision import Decision, Evict, Unschedulable
 from quarterdeck.scheduler.model.cluster import Cluster
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import (
     NodeInfo,
     PodGroupInfo,

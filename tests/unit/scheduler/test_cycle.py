@@ -12,7 +12,7 @@ from quarterdeck.scheduler.decision import (
     DeleteBindRequest,
     SetLastStart,
 )
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.settings import ALL_ACTIONS
 from quarterdeck.scheduler.snapshot import BindRequestInfo, PodConstraints, QueueResource
 

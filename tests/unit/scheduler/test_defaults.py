@@ -12,7 +12,7 @@ from quarterdeck.scheduler.device import (
     DeviceId,
     DeviceRequestInfo,
 )
-from quarterdeck.scheduler.model.resource import NOTHING, Resources
+from quarterdeck.scheduler.resource import NOTHING, Resources
 from quarterdeck.scheduler.snapshot import (
     BindRequestInfo,
     GpuShare,

@@ -8,7 +8,7 @@ from quarterdeck.api import Key
 from quarterdeck.api.k8s import Taint
 from quarterdeck.scheduler.device import PodClaim
 from quarterdeck.scheduler.intake import node_info, pod_info
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, PodConstraints
 
 CUT = "node-role.kubernetes.io/mig-enabled"

@@ -11,9 +11,9 @@ from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler import Action, CycleResult, Settings
 from quarterdeck.scheduler.decision import Bind, ClearStale, Decision, Evict, MarkStale, SetLastStart
 from quarterdeck.scheduler.device import Allocation, ClaimInfo, PodClaim
-from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.plan import add_nodes, change_queue, remove_nodes, run_to_rest, submit_gang
 from quarterdeck.scheduler.plan.course import after
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import (
     BindRequestInfo,
     GpuShare,

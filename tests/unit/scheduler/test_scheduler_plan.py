@@ -8,7 +8,6 @@ import pytest
 from quarterdeck.api import Key
 from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler import Settings, Snapshot, schedule
-from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.plan import (
     Recorded,
     add_nodes,
@@ -22,6 +21,7 @@ from quarterdeck.scheduler.plan import (
     simulate,
     submit_gang,
 )
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import BindRequestInfo, TopologyConstraint
 
 from .randomcluster import picky_cluster, random_cluster, uniform_cluster

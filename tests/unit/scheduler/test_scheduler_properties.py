@@ -18,9 +18,9 @@ from quarterdeck.scheduler.decision import Bind, Evict, Pipeline
 from quarterdeck.scheduler.device import DeviceId
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
-from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.model.state import ACTIVE
 from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import PodInfo
 from tests.unit.scheduler.randomclaims import claiming_cluster
 from tests.unit.scheduler.randomcluster import picky_cluster, random_cluster, uniform_cluster

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s.core import ConfigMap, Secret
+from quarterdeck.apiserver import Durability, ServerOptions
 from quarterdeck.client import Client, metadata_of
 from quarterdeck.errors import (
     ApiError,
@@ -20,6 +22,7 @@ from quarterdeck.errors import (
     StreamClosed,
     TooManyRequests,
 )
+from quarterdeck.runtime.cache.informer import Informer
 from quarterdeck.testing import (
     READS,
     WRITES,
@@ -443,6 +446,28 @@ async def test_a_link_can_be_moved_to_another_cluster(cluster: TestCluster) -> N
             await link.client.get(ConfigMap, "a", "default")
         await link.client.create(config("b"))
         assert await restored.client.get(ConfigMap, "b", "default")
+
+
+def names(informer: Informer) -> set[str]:
+    return {each.name for each in informer.entries()}
+
+
+async def test_a_cluster_goes_on_from_a_backup_and_watches_list_again(tmp_path: Path) -> None:
+    options = ServerOptions(data_dir=tmp_path / "data", durability=Durability.NORMAL)
+    async with TestCluster(server=options) as cluster:
+        await cluster.client.create(config("kept"))
+        cluster.backup(tmp_path / "backup")
+        lost = await cluster.client.create(config("lost"))
+        manager = cluster.manager()
+        informer = manager.cache.informer(ConfigMap)
+        async with cluster.serving(manager):
+            await eventually(lambda: names(informer) >= {"kept", "lost"})
+            await cluster.restore(tmp_path / "backup")
+            made = await cluster.client.create(config("made"))
+            assert int(made.metadata.resource_version) > int(lost.metadata.resource_version) + 1_000_000
+            await eventually(lambda: names(informer) & {"made", "lost"} == {"made"})
+        with pytest.raises(NotFound):
+            await cluster.client.get(ConfigMap, "lost", "default")
 
 
 async def test_a_rule_may_look_at_query_parameters(cluster: TestCluster) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from quarterdeck.testing import Endless, VirtualLoop
+from quarterdeck.testing import Endless, VirtualLoop, run
 
 pytest_plugins = ("pytester",)
 
@@ -274,3 +274,32 @@ def test_a_test_that_works_without_end_is_stopped_however_busy_the_machine_is() 
         loop.work_deadline = float("inf")
         loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.close()
+
+
+def test_a_timer_is_never_early() -> None:
+    """Who waits for the rest of a pause would find a rest again and again while the clock stands still."""
+
+    async def wait_for_both() -> list[float]:
+        loop = asyncio.get_running_loop()
+        early: list[float] = []
+        start = loop.time()
+
+        def ring(when: float) -> None:
+            early.append(max(0.0, when - loop.time()))
+
+        for when in (start + 0.1, start + 0.1 + 5e-10):
+            loop.call_at(when, ring, when)
+        await asyncio.sleep(0.2)
+        return early
+
+    assert run(wait_for_both(), work_limit=1.0) == [0.0, 0.0]
+
+
+def test_a_wait_moves_the_clock_however_short_it_is() -> None:
+    async def wait() -> bool:
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        await asyncio.sleep(1e-20)
+        return loop.time() > start
+
+    assert run(wait(), work_limit=1.0)

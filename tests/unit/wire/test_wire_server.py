@@ -401,7 +401,7 @@ async def test_a_client_that_leaves_does_not_disturb() -> None:
             client.send(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
             await entered.wait()
         left.set()
-        await until(lambda: server.open_connections == 0 and not server.tasks)
+        await until(lambda: not server.connections and not server.tasks)
     assert ended == 1
 
 
@@ -494,7 +494,7 @@ async def test_connections_are_overdue_when_they_are_idle_or_slow_to_send() -> N
 
     limits = Limits(idle=100.0, head_time=10.0)
     async with serving(slow=Route(slow), limits=limits) as server, peer(server) as client:
-        await until(lambda: server.open_connections == 1)
+        await until(lambda: len(server.connections) == 1)
         (connection,) = server.connections
         now = asyncio.get_running_loop().time()
         assert not connection.is_overdue(now + 90)
@@ -520,4 +520,69 @@ async def test_the_server_drops_what_is_overdue(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("quarterdeck.wire.http.server.SWEEP_PERIOD", 0.01)
     async with serving(limits=Limits(idle=0.0)) as server, peer(server) as client:
         assert await client.rest() == b""
-        await until(lambda: server.open_connections == 0)
+        await until(lambda: not server.connections)
+
+
+@pytest.mark.parametrize("ends_with_peer", [True, False])
+async def test_a_handler_goes_on_without_its_peer_only_if_it_is_to(ends_with_peer: bool) -> None:
+    asked, go_on, outcome = asyncio.Event(), asyncio.Event(), ""
+
+    async def work(request: Request) -> Response:
+        nonlocal outcome
+        asked.set()
+        try:
+            await go_on.wait()
+            outcome = "done"
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+            raise
+        return Response(200)
+
+    async with serving(work=Route(work)) as server:
+        server.ends_with_peer = ends_with_peer
+        async with peer(server) as client:
+            client.send(b"GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
+            await asked.wait()
+        await until(lambda: not server.connections)
+        go_on.set()
+        await until(lambda: bool(outcome))
+    assert outcome == ("cancelled" if ends_with_peer else "done")
+
+
+class Patient(Count):
+    """Writes a lot, but only while the reader takes it."""
+
+    def start(self, writer: ChunkWriter) -> None:
+        self.most = 0
+        self._task = asyncio.get_running_loop().create_task(self._write(writer))
+
+    async def _write(self, writer: ChunkWriter) -> None:
+        for _ in range(self._lines):
+            await writer.drain()
+            writer.write(b"x" * 10_000)
+            self.most = max(self.most, writer.buffered())
+        writer.finish()
+
+
+async def test_a_stream_can_wait_for_its_reader() -> None:
+    stream = Patient(2_000)
+    async with (
+        serving(count=Response(200, stream=stream), echo=Route(echo)) as server,
+        peer(server) as client,
+    ):
+        client.send(b"GET /count HTTP/1.1\r\nHost: x\r\n\r\n", GET)
+        await asyncio.sleep(0.1)
+        assert len((await client.answer()).body) == 20_000_000
+        assert (await client.answer()).body == b"GET|/echo||0|False"
+    assert stream.most < 100 * KIB
+
+
+async def test_a_stream_that_waits_for_its_reader_hears_of_its_leaving() -> None:
+    stream = Patient(1_000_000)
+    async with serving(count=Response(200, stream=stream)) as server:
+        async with peer(server) as client:
+            client.send(b"GET /count HTTP/1.1\r\nHost: x\r\n\r\n")
+            await client.reader.readuntil(b"xxx")
+        await until(lambda: stream.is_closed)
+        stream._task.cancel()
+        await asyncio.wait([stream._task])

@@ -83,14 +83,14 @@ async def test_closing_says_goodbye_in_tls(tmp_path: Path) -> None:
             async with peer(server, tls.client) as client:
                 client.send(sent)
                 assert (await client.reader.read()).endswith(b"GET|/echo||0|False")
-        await until(lambda: server.open_connections == 0)
+        await until(lambda: not server.connections)
 
 
 async def test_stopping_closes_idle_connections(tmp_path: Path) -> None:
     tls = contexts(tmp_path)
     async with serving(tls=tls.server) as server, peer(server, tls.client) as client:
-        await until(lambda: server.open_connections == 1)
+        await until(lambda: len(server.connections) == 1)
         await server.stop(drain=5.0)
         assert await client.rest() == b""
-        assert server.open_connections == 0
+        assert not server.connections
         assert not server.is_serving

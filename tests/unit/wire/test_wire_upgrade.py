@@ -65,7 +65,6 @@ async def test_a_slow_reader_stops_the_peer_and_misses_nothing() -> None:
 
     async def slow(stream: RawStream) -> None:
         await gate.wait()
-        received.extend(await stream.read_exactly(1_000_000))
         while data := await stream.read():
             received.extend(data)
             if len(received) == total:
@@ -113,8 +112,6 @@ async def test_a_peer_that_leaves_ends_both_directions() -> None:
         assert await stream.read() == b""
         with pytest.raises(StreamClosed):
             await stream.drain()
-        with pytest.raises(StreamClosed):
-            await stream.read_exactly(1)
         outcome.append("ended")
 
     async with serving(talk=upgrading(talk)) as server:
@@ -133,7 +130,7 @@ async def test_a_takeover_that_raises_cuts_the_connection_and_nothing_else() -> 
             client.send(ASK)
             assert (await client.answer()).status == 101
             assert await client.rest() == b""
-        await until(lambda: server.open_connections == 0)
+        await until(lambda: not server.connections)
 
 
 async def test_stopping_the_server_ends_the_reading_and_lets_the_last_word_out() -> None:

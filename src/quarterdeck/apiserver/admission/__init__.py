@@ -1,11 +1,10 @@
 """Admission: what may change or refuse a write between decoding and storing it.
 
-`chain` is the door; `policyvalidation.policy_errors` checks the configurations themselves.
+`chain` is what a write goes through.
 """
 
 from .attributes import Attributes, Decision, GroupVersionKind, GroupVersionResource, Host, Served
 from .chain import AdmissionChain
-from .policyvalidation import policy_errors
 
 __all__ = [
     "AdmissionChain",
@@ -15,5 +14,4 @@ __all__ = [
     "GroupVersionResource",
     "Host",
     "Served",
-    "policy_errors",
 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
 from quarterdeck.apiserver.auth.attributes import path_attributes
 from quarterdeck.apiserver.auth.user import UserInfo, service_account_groups, service_account_username
-from quarterdeck.cel.evaluation.turn import ask
 from quarterdeck.cel.library.authorizer import AccessError, AuthorizerValue, ResourceCheck
 from quarterdeck.cel.library.authorizer import Attributes as CheckAttributes
+from quarterdeck.wire.turn import ask
 
 from .attributes import Attributes, Host
 

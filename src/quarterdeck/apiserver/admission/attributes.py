@@ -53,6 +53,13 @@ class Host(Protocol):
         """The resource of a kind and whether it is namespaced; None when it is not served."""
         ...
 
+    async def params(self, kind: GroupVersionResource, namespace: str, name: str) -> Sequence[Json]:
+        """The stored objects of a name, or without one of a namespace, in this very version.
+
+        Nobody may change them. Raises StatusError where a webhook cannot convert them.
+        """
+        ...
+
     async def convert(self, obj: Json, kind: GroupVersionKind) -> Json:
         """`obj` in another version of its kind; raises StatusError or ValueError."""
         ...

@@ -9,20 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from quarterdeck.cel.check.types import BOOL
+from quarterdeck.apiserver.builtin.access.policyexpression import Composition, Scope, compile_expression
+from quarterdeck.cel.type.celtype import BOOL
 from quarterdeck.errors import QuarterdeckError
 
 from .attributes import Attributes, Host
-from .expression import (
-    CONDITIONS_BUDGET,
-    Activation,
-    Budget,
-    Composition,
-    ExpressionError,
-    OutOfBudget,
-    Scope,
-    compile_expression,
-)
+from .expression import CONDITIONS_BUDGET, Activation, Budget, ExpressionError, OutOfBudget
 from .matching import Match
 from .version import VersionedPair
 

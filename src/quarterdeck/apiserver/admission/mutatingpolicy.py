@@ -12,25 +12,23 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.apiserver import status
+from quarterdeck.apiserver.builtin.access.policyexpression import (
+    JSON_PATCHES,
+    OBJECT,
+    Compiled,
+    Composition,
+    Scope,
+    compile_expression,
+)
 from quarterdeck.cel.error import CelRuntimeError
-from quarterdeck.cel.evaluation.turn import in_turns
 from quarterdeck.cel.library.mutation import plain, type_name_problems
 from quarterdeck.cel.value.value import StructValue
 from quarterdeck.errors import PatchError, QuarterdeckError
 from quarterdeck.wire.patch import TestFailed
+from quarterdeck.wire.turn import in_turns
 
 from .attributes import Attributes, Host, metadata_text
-from .expression import (
-    JSON_PATCHES,
-    OBJECT,
-    Budget,
-    Compiled,
-    Composition,
-    ExpressionError,
-    OutOfBudget,
-    Scope,
-    compile_expression,
-)
+from .expression import Budget, ExpressionError, OutOfBudget
 from .matchconditions import ConditionError
 from .objectpatch import patched
 from .policies import Binding, PolicyTable, namespace_of
@@ -121,7 +119,7 @@ class MutatingPolicies:
         failures = _Failures()
         calls: list[_Call] = []
         for policy, bindings in bound:
-            calls += calls_of(policy, bindings, attributes, self._host, partial(failures.add, policy))
+            calls += await calls_of(policy, bindings, attributes, self._host, partial(failures.add, policy))
         if calls:
             await self._run(calls, attributes, failures)
         if failures.texts:

@@ -7,7 +7,7 @@ does is in `validatingpolicy` and `mutatingpolicy`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -16,7 +16,7 @@ from quarterdeck.apiserver import status
 from quarterdeck.apiserver.metadata import selector_matches
 from quarterdeck.errors import QuarterdeckError
 
-from .attributes import Attributes, GroupVersionKind, Host, labels_of
+from .attributes import Attributes, GroupVersionKind, GroupVersionResource, Host, labels_of
 from .matching import Criteria, Match, criteria, is_exempt
 
 Json = dict[str, Any]
@@ -151,13 +151,15 @@ def definition_match(policy: Policy, attributes: Attributes, host: Host) -> Matc
     return match
 
 
-def params_of(policy: Policy, bound: Binding, attributes: Attributes, host: Host) -> Sequence[Json | None]:
+async def params_of(
+    policy: Policy, bound: Binding, attributes: Attributes, host: Host
+) -> Sequence[Json | None]:
     """The parameters to evaluate a policy with, one after the other; [None] when it takes none.
 
     Raises ConfigurationError; an empty result means that there is nothing to evaluate.
     """
     try:
-        return list(_params(policy, bound.param_ref, attributes, host))
+        return await _params(policy, bound.param_ref, attributes, host)
     except _ParamError as error:
         raise ConfigurationError(f"failed to configure binding: {error}") from error
 
@@ -171,23 +173,21 @@ def _kind_of(kind: Mapping[str, Any]) -> GroupVersionKind:
     return GroupVersionKind(group, version, kind.get("kind") or "")
 
 
-def _param_resource(policy: Policy, host: Host) -> tuple[str, str, bool] | None:
+def _param_resource(policy: Policy, host: Host) -> tuple[GroupVersionResource, bool] | None:
     assert policy.param_kind is not None
     kind = policy.param_kind
-    found = host.kind_of_param(kind.get("apiVersion") or "", kind.get("kind") or "")
-    return (found[0].group, found[0].resource, found[1]) if found is not None else None
+    return host.kind_of_param(kind.get("apiVersion") or "", kind.get("kind") or "")
 
 
-def _params(
+async def _params(
     policy: Policy, reference: Mapping[str, Any] | None, attributes: Attributes, host: Host
-) -> Iterator[Json | None]:
+) -> Sequence[Json | None]:
     if policy.param_kind is None or reference is None:
-        yield None
-        return
+        return [None]
     resource = _param_resource(policy, host)
     if resource is None:
         raise _ParamError(f"paramKind kind `{_kind_of(policy.param_kind)}` not known")
-    group, plural, is_namespaced = resource
+    kind, is_namespaced = resource
     namespace: str = reference.get("namespace") or ""
     if is_namespaced:
         namespace = namespace or attributes.namespace
@@ -198,21 +198,13 @@ def _params(
     elif namespace:
         raise _ParamError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
     name: str = reference.get("name") or ""
-    found: list[Json]
-    if name:
-        one = host.cluster.get(group, plural, namespace, name)
-        found = [one] if one is not None else []
-    else:
+    found = await host.params(kind, namespace, name)
+    if not name:
         selector = reference.get("selector")
-        found = [
-            item
-            for item in host.cluster.list(group, plural, namespace)
-            if selector_matches(selector, labels_of(item))
-        ]
+        found = [item for item in found if selector_matches(selector, labels_of(item))]
     if not found and reference.get("parameterNotFoundAction") == "Deny":
         raise _ParamError("no params found for policy binding with `Deny` parameterNotFoundAction")
-    for item in found:
-        yield {**policy.param_kind, **item}
+    return [{**policy.param_kind, **item} for item in found]
 
 
 def namespace_of(attributes: Attributes, host: Host) -> Json | None:

@@ -12,9 +12,10 @@ from typing import Any, Generic, NamedTuple
 import msgspec
 
 from quarterdeck.apiserver import status
+from quarterdeck.apiserver.builtin.access.policyexpression import Composition, Scope
 
 from .attributes import Attributes, Host
-from .expression import Activation, Composition, Scope
+from .expression import Activation
 from .matchconditions import MatchConditions
 from .matching import Criteria, Match, criteria
 from .policies import Binding, ConfigurationError, P, definition_match, params_of
@@ -68,7 +69,7 @@ class Call(NamedTuple, Generic[P]):
     param: Json | None
 
 
-def calls_of(
+async def calls_of(
     policy: P, bindings: Sequence[Binding], attributes: Attributes, host: Host, failed: Failed
 ) -> list[Call[P]]:
     """The calls of a policy for a request; none where something is wrong with it."""
@@ -83,7 +84,7 @@ def calls_of(
     for bound in bindings:
         try:
             if bound.matches(attributes, host):
-                params = params_of(policy, bound, attributes, host)
+                params = await params_of(policy, bound, attributes, host)
                 calls += [Call(policy, bound, match, param) for param in params]
         except ConfigurationError as error:
             failed(bound, str(error))

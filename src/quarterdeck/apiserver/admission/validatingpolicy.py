@@ -11,21 +11,18 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.apiserver import status
-from quarterdeck.cel.check.types import BOOL, STRING
-from quarterdeck.cel.evaluation.turn import in_turns
-
-from .attributes import Attributes, Host
-from .expression import (
+from quarterdeck.apiserver.builtin.access.policyexpression import (
     TEXT_OR_NULL,
-    Activation,
-    Budget,
     Compiled,
     Composition,
-    ExpressionError,
-    OutOfBudget,
     Scope,
     compile_expression,
 )
+from quarterdeck.cel.type.celtype import BOOL, STRING
+from quarterdeck.wire.turn import in_turns
+
+from .attributes import Attributes, Host
+from .expression import Activation, Budget, ExpressionError, OutOfBudget
 from .matchconditions import ConditionError
 from .policies import Binding, PolicyTable, namespace_of
 from .policycall import Call, Failed, PolicyHead, activation_of, calls_of, policy_head
@@ -106,7 +103,8 @@ class ValidatingPolicies:
         denials: list[_Denial] = []
         versions = VersionCache(attributes, self._host)
         for policy, bindings in bound:
-            for call in calls_of(policy, bindings, attributes, self._host, _recorder(policy, denials)):
+            failed = _recorder(policy, denials)
+            for call in await calls_of(policy, bindings, attributes, self._host, failed):
                 pair = await versions.get(call.match.kind)
                 namespace = namespace_of(attributes, self._host)
                 outcome = partial(_outcome, call, attributes, pair, self._host, namespace)

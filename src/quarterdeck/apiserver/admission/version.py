@@ -102,5 +102,5 @@ async def converted(
         return obj
     try:
         return await host.convert(obj, kind)
-    except ValueError as error:
+    except (ValueError, status.StatusError) as error:
         raise status.internal(str(error)) from error

@@ -23,9 +23,9 @@ from quarterdeck.apiserver.webhookclient import (
     WebhookClient,
     endpoint,
 )
-from quarterdeck.cel.evaluation.turn import in_turns
 from quarterdeck.errors import PatchError, QuarterdeckError
 from quarterdeck.wire import gostyle
+from quarterdeck.wire.turn import in_turns
 
 from .attributes import Attributes, Host
 from .matchconditions import ConditionError, MatchConditions
@@ -86,18 +86,21 @@ def webhook(configuration: str, index: int, document: Mapping[str, Any]) -> Webh
 class WebhookTable:
     """The webhooks of one kind of configuration, in calling order, found by what they cover."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, client: WebhookClient) -> None:
         self._host = host
+        self._client = client
         self._configurations: dict[str, tuple[Webhook, ...]] = {}
         self._ordered: tuple[Webhook, ...] = ()
         self._covering: dict[_Key, tuple[Webhook, ...]] = {}
 
     def apply_change(self, name: str, obj: Json | None) -> None:
-        if obj is None:
-            self._configurations.pop(name, None)
-        else:
-            entries = enumerate(obj.get("webhooks") or [])
-            self._configurations[name] = tuple(webhook(name, index, entry) for index, entry in entries)
+        entries = enumerate((obj or {}).get("webhooks") or [])
+        compiled = tuple(webhook(name, index, entry) for index, entry in entries)
+        before = self._configurations.pop(name, ())
+        if compiled:
+            self._configurations[name] = compiled
+        for target in {hook.target for hook in before} - {hook.target for hook in compiled}:
+            self._client.forget(target)
         self._ordered = tuple(
             hook for key in sorted(self._configurations) for hook in self._configurations[key]
         )
@@ -136,8 +139,8 @@ class Webhooks:
     def __init__(self, host: Host, client: WebhookClient) -> None:
         self._host = host
         self._client = client
-        self.mutating = WebhookTable(host)
-        self.validating = WebhookTable(host)
+        self.mutating = WebhookTable(host, client)
+        self.validating = WebhookTable(host, client)
 
     async def mutate(self, attributes: Attributes) -> None:
         """Call the mutating webhooks; changes end up in `attributes.object`."""
@@ -162,7 +165,12 @@ class Webhooks:
         if match is None:
             return
         state = attributes.reinvocation(_PLUGIN)
-        pair = await view.get(match.kind)
+        try:
+            pair = await view.get(match.kind)
+        except status.StatusError as error:
+            if not hook.conditions:
+                raise
+            raise status.internal(str(error)) from error  # once more, as where upstream asks the conditions
         if hook.conditions and not await self._conditions_hold(hook, attributes, match, pair):
             return
         if attributes.is_reinvocation and not state.runs_again(hook.uid):

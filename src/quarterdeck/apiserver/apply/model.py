@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver.builtin import typetable
+from quarterdeck.apiserver.document import typetable
 
 from .typed import (
     ABSENT,

@@ -13,7 +13,7 @@ reviews              the review resources; tokenrequest issues tokens
 
 from .attributes import Attributes, forbidden_error, path_attributes, request_attributes
 from .authenticate import Authenticator, load_token_file, parse_token_file
-from .bootstrap import BootstrapObject, aggregate_roles, bootstrap_objects
+from .bootstrap import BootstrapObject, bootstrap_objects
 from .certificates import ADMIN, Authority, CertificateError, Credentials, KeyPair, open_credentials
 from .escalation import escalation_error
 from .impersonation import Impersonator
@@ -53,7 +53,6 @@ __all__ = [
     "TokenError",
     "UserInfo",
     "VerificationKey",
-    "aggregate_roles",
     "bootstrap_objects",
     "build_kubeconfig",
     "escalation_error",

@@ -39,7 +39,7 @@ def bootstrap_objects() -> list[BootstrapObject]:
     """Fresh documents, roles before the bindings that name them. Blocking: reads a file."""
     data = files("quarterdeck.apiserver").joinpath("data", "resources.json").read_bytes()
     recorded = msgspec.json.decode(data)["bootstrap"]
-    for role, rules in _settle(recorded["clusterroles"]):
+    for role, rules in settle(recorded["clusterroles"]):
         role["rules"] = rules
     return [
         BootstrapObject(
@@ -59,15 +59,11 @@ def node_rules() -> tuple[Rule, ...]:
     return parse_rules(roles["system:node"]["rules"])
 
 
-def aggregate_roles(roles: Iterable[Document]) -> dict[str, list[Json]]:
-    """The rules that ClusterRoles with an aggregationRule should have, for those that have others.
+def settle(roles: Iterable[Document]) -> list[tuple[Any, list[Json]]]:
+    """ClusterRoles whose rules are not what their aggregationRule gathers, and the rules they should have.
 
     Roles gathered may themselves gather: the answer holds once it has been applied to all.
     """
-    return {role["metadata"]["name"]: rules for role, rules in _settle(roles)}
-
-
-def _settle(roles: Iterable[Document]) -> list[tuple[Any, list[Json]]]:
     by_name = {role["metadata"]["name"]: role for role in roles}
     original = {name: role.get("rules") or [] for name, role in by_name.items()}
     gathering = [role for role in by_name.values() if _gather(role, by_name, original) is not None]

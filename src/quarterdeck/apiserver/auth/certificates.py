@@ -169,13 +169,6 @@ class Credentials:
         _load(context, self.server)
         return context
 
-    def client_context(self, pair: KeyPair | None = None) -> ssl.SSLContext:
-        """For clients in this process: trusts our CA and shows `pair`. Blocking."""
-        context = ssl.create_default_context(cadata=self.authority.certificate_pem.decode())
-        if pair is not None:
-            _load(context, pair)
-        return context
-
     def __repr__(self) -> str:
         return f"Credentials({self.authority!r})"
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.apiserver import status
-from quarterdeck.apiserver.builtin.internalform import ordered_metadata
+from quarterdeck.apiserver.document.internalform import ordered_metadata
 from quarterdeck.apiserver.metadata import label_value_errors, qualified_name_errors
 from quarterdeck.wire import fielderror, gostyle
 from quarterdeck.wire.fielderror import FieldError

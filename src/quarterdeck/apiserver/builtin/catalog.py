@@ -7,9 +7,10 @@ from typing import Final
 from quarterdeck.apiserver.resource.strategy import Strategy
 
 from .access import admissionpolicy, certificate, rbac, webhookconfig
+from .access.certificateapproval import ApprovalRules
 from .cluster import apiservice, event, flowcontrol, quota
 from .cluster.lease import LeaseStrategy
-from .cluster.namespace import NamespaceStrategy
+from .cluster.namespace import NamespaceFinalizeStrategy, NamespaceStrategy
 from .cluster.node import NodeStrategy
 from .cluster.priorityclass import PriorityClassStrategy
 from .cluster.runtimeclass import RuntimeClassStrategy
@@ -41,6 +42,7 @@ _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("", "events"): event.EventStrategy(),
     ("", "limitranges"): quota.LimitRangeStrategy(),
     ("", "namespaces"): NamespaceStrategy(),
+    ("", "namespaces/finalize"): NamespaceFinalizeStrategy(),
     ("", "nodes"): NodeStrategy(),
     ("", "persistentvolumeclaims"): persistentvolume.PersistentVolumeClaimStrategy(),
     ("", "persistentvolumes"): persistentvolume.PersistentVolumeStrategy(),
@@ -75,6 +77,7 @@ _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         "certificates.k8s.io",
         "certificatesigningrequests",
     ): certificate.CertificateSigningRequestStrategy(),
+    ("certificates.k8s.io", "certificatesigningrequests/approval"): ApprovalRules(),
     ("coordination.k8s.io", "leases"): LeaseStrategy(),
     ("discovery.k8s.io", "endpointslices"): endpoints.EndpointSliceStrategy(),
     ("events.k8s.io", "events"): event.EventsEventStrategy(),
@@ -107,9 +110,10 @@ _PLAIN: Final = BuiltinStrategy()
 
 
 def strategy_for(group: str, resource: str) -> Strategy:
-    """The strategy of a built-in resource; a plain one for resources without rules of their own.
-
-    Subresources of pods that are written under rules of their own are found as `pods/resize` and
-    `pods/ephemeralcontainers`.
-    """
+    """The strategy of a built-in resource; a plain one for resources without rules of their own."""
     return _STRATEGIES.get((group, resource), _PLAIN)
+
+
+def subresource_strategy(group: str, resource: str, subresource: str) -> Strategy | None:
+    """The strategy that stands in for the kind's own; None where the kind's own is right (status)."""
+    return _STRATEGIES.get((group, f"{resource}/{subresource}"))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from quarterdeck.apiserver.document.internalform import internal_text
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json
 from quarterdeck.apiserver.resource.strategy import Json, Strategy
 from quarterdeck.wire.fielderror import ErrorKind, FieldError, invalid
-
-from .internalform import internal_text
 
 ALL_METADATA: Final = frozenset(("labels", "annotations", "finalizers", "ownerReferences"))
 NO_METADATA: Final[frozenset[str]] = frozenset()

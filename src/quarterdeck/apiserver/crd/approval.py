@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
-from quarterdeck.apiserver.schema.gourl import UrlError, parse_request_uri
+from quarterdeck.apiserver.gourl import UrlError, parse_request_uri
 from quarterdeck.apiserver.schema.lenient import text
 from quarterdeck.wire.fielderror import FieldError, invalid, required
 

@@ -44,6 +44,11 @@ class Converter:
             accepted = [v for v in hook.get("conversionReviewVersions") or [] if v in _KNOWN_VERSIONS]
             self._review_version = accepted[0] if accepted else ""
 
+    def close(self) -> None:
+        """Nobody will convert by this definition any more."""
+        if self._client is not None and self._target is not None:
+            self._client.forget(self._target)
+
     @property
     def uses_webhook(self) -> bool:
         """Whether a conversion has to wait for a webhook; else `relabel` will do."""

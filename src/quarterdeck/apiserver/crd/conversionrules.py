@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from quarterdeck.apiserver.metadata import dns1035_errors
-from quarterdeck.apiserver.schema.clientconfig import (
+from quarterdeck.apiserver.clientconfig import (
     ca_bundle_error,
     webhook_service_errors,
     webhook_url_errors,
 )
+from quarterdeck.apiserver.metadata import dns1035_errors
 from quarterdeck.apiserver.schema.lenient import strings, text
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required
 

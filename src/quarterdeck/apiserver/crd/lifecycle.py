@@ -1,6 +1,6 @@
 """From a CustomResourceDefinition object to served resources, and back.
 
-One task works through the definitions that changed: accepts names, sets conditions, serves and
+Definitions that changed are worked through one by one: it accepts names, sets conditions, serves and
 withdraws versions, and on deletion removes the instances before it lets the definition go.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import msgspec
@@ -28,9 +28,15 @@ from quarterdeck.apiserver.storage import (
 )
 
 from .conversion import Converter
-from .resource import CustomResource, Family
+from .customresource import CustomResource, Family, identity
 
 Json = dict[str, Any]
+#: seconds until a definition that could not be dealt with is looked at again, at first and in the end
+_FIRST_RETRY, _LAST_RETRY = 0.1, 60.0
+#: instances that are deleted together, so that they share a commit
+_TOGETHER = 100
+#: in the place of objects whose resource has the name of one that is built in: they are not the same
+_BESIDE_BUILTIN = "!"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _log = logging.getLogger("quarterdeck.apiserver.crd")
 
@@ -74,7 +80,7 @@ class DefinitionLifecycle:
         *,
         make_converter: Callable[[Json], Converter],
         delete_instance: DeleteInstance,
-        on_unserved: Callable[[Resource], None],
+        on_unserved: Callable[[Collection[Resource]], None],
         now: Callable[[], str],
     ) -> None:
         self._store = store
@@ -84,30 +90,32 @@ class DefinitionLifecycle:
         self._delete_instance = delete_instance
         self._on_unserved = on_unserved
         self._now = now
-        self._families: dict[str, tuple[Family, int]] = {}
+        self._families: dict[str, Family] = {}
         self._queue: dict[str, None] = {}
+        #: how often in a row a definition could not be dealt with
+        self._failures: dict[str, int] = {}
+        self._retries: dict[str, asyncio.TimerHandle] = {}
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
         self._watched: dict[str, tuple[Bucket, object]] = {}
 
     async def start(self) -> None:
         """Serve what is stored, then follow changes."""
-        for entry in self._bucket.scan():
-            await self._reconcile(entry.name)
-        self._bucket.subscribers[self] = self._changed
-        self._task = asyncio.create_task(self._run(), name="crd-lifecycle")
+        for entry in list(self._bucket.scan()):
+            await self._try_reconcile(entry.name)
+        self._bucket.subscribers[self] = self._definitions_changed
 
-    async def stop(self) -> None:
+    def close(self) -> None:
+        """Follow no more changes."""
         self._bucket.subscribers.pop(self, None)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for retry in self._retries.values():
+            retry.cancel()
 
-    def _changed(self, events: list[Event]) -> None:
+    def _definitions_changed(self, events: list[Event]) -> None:
         for event in events:
             name = event.entry.name
             self._queue[name] = None
             if event.type is EventType.DELETED:
+                self._forget_failures(name)
                 group = event.entry.document()["spec"]["group"]
                 for entry in self._bucket.scan():  # names of the deleted one are free now
                     if entry.name.endswith("." + group):
@@ -119,7 +127,11 @@ class DefinitionLifecycle:
     def _take_effect(self, entry: Entry) -> None:
         """Serve a definition that is established as it is now: whoever wrote it counts on it from here on."""
         crd = entry.document()
-        if "deletionTimestamp" in crd["metadata"] or not _is_established(crd):
+        if "deletionTimestamp" in crd["metadata"]:
+            if entry.name in self._families:  # from here on nothing new can come that is not looked for
+                self._families[entry.name].is_terminating = True
+            return
+        if not _is_established(crd):
             return
         try:
             self._accept(crd)
@@ -127,22 +139,39 @@ class DefinitionLifecycle:
         except Exception:  # noqa: BLE001 - supervision point: one bad definition stops no other
             _log.exception("custom resource definition failed", extra={"definition": entry.name})
 
-    async def _run(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._queue:
-                name = next(iter(self._queue))
-                del self._queue[name]
-                try:
-                    await self._reconcile(name)
-                except WriteConflict:
-                    self._queue[name] = None
-                except StorageFull:
-                    self._queue[name] = None
-                    await self._store.writable()
-                except Exception:  # noqa: BLE001 - supervision point: one bad definition stops no other
-                    _log.exception("custom resource definition failed", extra={"definition": name})
+    async def changed(self) -> None:
+        """Wait until there is something to `sync`, and room for it."""
+        await self._wake.wait()
+        await self._store.writable()
+
+    async def sync(self) -> None:
+        """Deal with the definitions that changed."""
+        self._wake.clear()
+        names, self._queue = list(self._queue), {}
+        for name in names:
+            await self._try_reconcile(name)
+
+    async def _try_reconcile(self, name: str) -> None:
+        try:
+            await self._reconcile(name)
+        except (WriteConflict, StorageFull):
+            self._look_at(name)
+        except Exception:  # noqa: BLE001 - supervision point: one bad definition stops no other
+            failures = self._failures[name] = self._failures.get(name, 0) + 1
+            _log.exception("custom resource definition failed", extra={"definition": name})
+            wait = min(_FIRST_RETRY * 2 ** (failures - 1), _LAST_RETRY)
+            self._retries[name] = asyncio.get_running_loop().call_later(wait, self._look_at, name)
+        else:
+            self._forget_failures(name)
+
+    def _forget_failures(self, name: str) -> None:
+        self._failures.pop(name, None)
+        if retry := self._retries.pop(name, None):
+            retry.cancel()
+
+    def _look_at(self, name: str) -> None:
+        self._queue[name] = None
+        self._wake.set()
 
     async def _reconcile(self, name: str) -> None:
         entry = self._bucket.get("", name)
@@ -282,33 +311,32 @@ class DefinitionLifecycle:
         )
 
     def _serve(self, name: str, crd: Json) -> None:
-        generation = crd["metadata"].get("generation", 0)
         known = self._families.get(name)
-        uid = crd["metadata"]["uid"]
-        terminating = "deletionTimestamp" in crd["metadata"]
-        if known is not None and known[0].uid == uid and known[1] == generation and not terminating:
+        if known is not None and known.identity == identity(crd):
             return
         spec = crd["spec"]
-        bucket = self._store.bucket(
-            spec["group"], spec["names"]["plural"], namespaced=spec["scope"] == "Namespaced"
-        )
+        group, plural = spec["group"], spec["names"]["plural"]
+        if any(not each.is_custom for each in self._table.versions_of(group, plural)):
+            group += _BESIDE_BUILTIN
+        bucket = self._store.bucket(group, plural, namespaced=spec["scope"] == "Namespaced")
         family = Family.build(crd, bucket, self._make_converter(crd))
-        gone: list[Resource] = list(known[0].served()) if known is not None else []
-        served: list[Resource] = list(family.served())
-        self._families[name] = (family, generation)
-        self._table.replace_custom(gone, served)
-        still = {resource.version for resource in served}
-        for resource in gone:
-            if resource.version not in still or known is None or known[0].uid != uid:
-                self._on_unserved(resource)
+        family.is_terminating = "deletionTimestamp" in crd["metadata"]
+        gone: list[Resource] = list(known.served()) if known is not None else []
+        self._families[name] = family
+        self._table.replace_custom(gone, list(family.served()))
+        # Watches show objects as their definition had them, so they end with it, as upstream's do.
+        self._on_unserved(gone)
+        if known is not None:
+            known.converter.close()
 
     def _withdraw(self, name: str) -> None:
         known = self._families.pop(name, None)
         if known is not None:
-            gone: list[Resource] = list(known[0].served())
+            known.is_gone = True
+            gone: list[Resource] = list(known.served())
             self._table.replace_custom(gone, [])
-            for resource in gone:
-                self._on_unserved(resource)
+            self._on_unserved(gone)
+            known.converter.close()
         watched = self._watched.pop(name, None)
         if watched is not None:
             watched[0].subscribers.pop(watched[1], None)
@@ -330,20 +358,15 @@ class DefinitionLifecycle:
             entry = await self._write(entry, crd)
         if _is_established(crd):
             self._serve(name, crd)
-            family, _ = self._families[name]
+            family = self._families[name]
             resource = next(r for r in family.versions.values() if r.api_version == family.storage_version)
             bucket = resource.bucket
             if name not in self._watched:
                 token = object()
-                bucket.subscribers[token] = lambda events: self._instances_changed(name)
+                bucket.subscribers[token] = lambda events: self._instances_changed(name, bucket)
                 self._watched[name] = (bucket, token)
-            for instance in list(bucket.scan()):
-                try:
-                    await self._delete_instance(resource, instance.namespace, instance.name)
-                except status.StatusError as error:
-                    if error.code != 404:
-                        raise
-            if bucket.count:
+            await self._delete_instances(resource)
+            if bucket.count:  # some have finalizers
                 return
         self._set(crd, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances")
         finalizers = [each for each in crd["metadata"].get("finalizers") or () if each != FINALIZER]
@@ -354,9 +377,19 @@ class DefinitionLifecycle:
         crd["metadata"].pop("finalizers", None)
         await self._store.delete(self._bucket, "", name, expected=entry.rev, value=encode_value(crd))
 
-    def _instances_changed(self, name: str) -> None:
-        self._queue[name] = None
-        self._wake.set()
+    async def _delete_instances(self, resource: CustomResource) -> None:
+        """Delete the instances that nobody has deleted yet; new ones are refused by now."""
+        left = [each for each in resource.bucket.scan() if not each.is_deleting]
+        for start in range(0, len(left), _TOGETHER):
+            some = left[start : start + _TOGETHER]
+            deletions = [self._delete_instance(resource, each.namespace, each.name) for each in some]
+            for error in await asyncio.gather(*deletions, return_exceptions=True):
+                if error is not None and not (isinstance(error, status.StatusError) and error.code == 404):
+                    raise error
+
+    def _instances_changed(self, name: str, bucket: Bucket) -> None:
+        if not bucket.count:
+            self._look_at(name)
 
 
 def _is_established(crd: Json) -> bool:

@@ -19,6 +19,7 @@ class DefinitionStrategy(SpecStrategy):
     """Validation of definitions, their initial status and the first step of their deletion."""
 
     allows_unconditional_update = False
+    allows_bare_finalizers = True  # its own is one: else nothing could be changed while it is being deleted
     delete_records_grace = False
 
     def default(self, obj: Json) -> None:

@@ -7,10 +7,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.apiserver.schema import noderules, rules
-from quarterdeck.apiserver.schema.clientconfig import (
+from quarterdeck.apiserver.clientconfig import (
     ca_bundle_error,
 )
+from quarterdeck.apiserver.schema import noderules, rules
 from quarterdeck.apiserver.schema.defaultrules import has_unpruned_defaults
 from quarterdeck.apiserver.schema.definition import Options
 from quarterdeck.apiserver.schema.lenient import items_of, strings, text

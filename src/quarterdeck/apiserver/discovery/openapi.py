@@ -12,14 +12,15 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.apiserver.builtin import typetable
-from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
+from quarterdeck.apiserver.builtin.builtinresource import BuiltinResource
+from quarterdeck.apiserver.document import typetable
+from quarterdeck.apiserver.document.metadatatext import describe_metadata
+from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.schema import openapi as custom_schema
 from quarterdeck.wire.http import Request, Response
 
 from . import gnostic
-from .metadatatext import describe_metadata
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
@@ -130,7 +131,7 @@ class OpenApi:
         resources = self._table.resources(group, version)
         if not resources:
             return None
-        cache = self._builtin if self._table.is_builtin_group(group) else self._documents
+        cache = self._documents if any(each.is_custom for each in resources) else self._builtin
         if name not in cache:
             body = _encode(self._build(group, version, resources))
             cache[name] = (body, hashlib.sha512(body).hexdigest().upper())

@@ -1,7 +1,7 @@
 """Request bodies in the Kubernetes protobuf encoding, decoded to the JSON shape everything else uses.
 
 Go clients send built-in kinds as protobuf: four bytes ``k8s\\0``, then a message ``Unknown`` that names the
-kind and carries the object. Field names and types come from `builtin.typetable`; what Go's JSON encoder
+kind and carries the object. Field names and types come from `document.typetable`; what Go's JSON encoder
 would leave out (zero values of omitempty fields) is left out here, and so are times that are not set, so
 that a body means the same in both encodings. Answers are never encoded as protobuf: clients accept JSON.
 
@@ -21,8 +21,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.apiserver.builtin import typetable
-from quarterdeck.apiserver.builtin.typetable import Field, Type
+from quarterdeck.apiserver.document import typetable
+from quarterdeck.apiserver.document.typetable import Field, Type
 from quarterdeck.errors import QuarterdeckError
 
 __all__ = ["MAGIC", "MAX_DEPTH", "ProtobufError", "decode"]

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
 
-from quarterdeck.apiserver.builtin import quantity
-from quarterdeck.apiserver.builtin.typetable import Field, StructType, Type
-from quarterdeck.apiserver.builtin.typetable import struct as struct_named
+from quarterdeck.apiserver.document import quantity
 from quarterdeck.apiserver.document.decoding import HugeNumber
+from quarterdeck.apiserver.document.typetable import Field, StructType, Type
+from quarterdeck.apiserver.document.typetable import struct as struct_named
 from quarterdeck.errors import QuarterdeckError
 
 Json = dict[str, Any]

@@ -12,15 +12,14 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.apiserver import status, table
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.negotiate import Output
 from quarterdeck.apiserver.document.yamltext import json_to_yaml, to_yaml
+from quarterdeck.apiserver.registry.request import ApiRequest
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry
 from quarterdeck.wire import fielderror, wallclock
 from quarterdeck.wire.http import Response
-
-from .request import ApiRequest
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
@@ -76,7 +75,7 @@ def _transform(request: ApiRequest, obj: Json, output: Output) -> Json:
         version = obj.get("metadata", {}).get("resourceVersion", "")
         return build_table(request, [obj], {"resourceVersion": version})
     if output.kind == "PartialObjectMetadata":
-        return partial(obj, output.version)
+        return partial(request.resource.summarized(obj), output.version)
     if request.resource.is_custom:
         raise status.plain_error("content is not a list")
     raise status.not_acceptable(
@@ -107,18 +106,19 @@ def build_table(
     request: ApiRequest, objects: Iterable[Json], list_metadata: Json, *, columns: bool = True
 ) -> Json:
     include = request.param("includeObject") or "Metadata"
-    printer = table.printer_for(request.resource)
+    printer = request.resource.printer
     now = datetime.fromtimestamp(wallclock.now(), UTC)
     rows = []
     for obj in objects:
+        summary = request.resource.summarized(obj)
         if include == "None":
             shown: Any = None
         elif include == "Object":
             shown = obj
         else:
-            shown = partial(obj, request.output.version)
-        row: Json = {"cells": printer.cells(obj, now)}
-        if conditions := printer.conditions(obj):
+            shown = partial(summary, request.output.version)
+        row: Json = {"cells": printer.cells(summary, now)}
+        if conditions := printer.conditions(summary):
             row["conditions"] = conditions
         rows.append({**row, "object": shown})
     return {
@@ -126,7 +126,7 @@ def build_table(
         "apiVersion": f"meta.k8s.io/{request.output.version or 'v1'}",
         "metadata": list_metadata,
         "columnDefinitions": printer.columns if columns else None,
-        "rows": rows,
+        "rows": None if printer.shows_none_as_null and not rows else rows,
     }
 
 
@@ -168,7 +168,8 @@ def list_document(request: ApiRequest, objects: list[Json], list_metadata: Json)
             "kind": kind,
             "apiVersion": f"meta.k8s.io/{version}",
             "metadata": list_metadata,
-            "items": [partial(obj, version) for obj in objects] or None,  # as Go shows an empty list
+            # as Go shows an empty list
+            "items": [partial(resource.summarized(obj), version) for obj in objects] or None,
         }
     if kind:
         raise status.not_acceptable(

@@ -6,7 +6,8 @@ from typing import Any
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document import decoding
-from quarterdeck.apiserver.patch.decode import go_kind
+from quarterdeck.apiserver.document.unmarshal import go_kind
+from quarterdeck.apiserver.registry.request import ApiRequest, WriteOptions
 from quarterdeck.apiserver.resource.resource import (
     Resource,
     Undecodable,
@@ -14,8 +15,6 @@ from quarterdeck.apiserver.resource.resource import (
     is_registered,
     parse_body,
 )
-
-from .request import ApiRequest, WriteOptions
 
 Json = dict[str, Any]
 MAX_PROBLEMS = 100

@@ -11,14 +11,13 @@ from typing import Any
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.auth.user import UserInfo
 from quarterdeck.apiserver.document.negotiate import Output
+from quarterdeck.apiserver.registry.warning import Warnings
 from quarterdeck.apiserver.requestinfo import RequestInfo
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.wire import fielderror, gostyle
 from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.gonumber import parse_int
 from quarterdeck.wire.http import Request, parse_query
-
-from .warning import Warnings
 
 Json = dict[str, Any]
 _META_GROUP = "meta.k8s.io"

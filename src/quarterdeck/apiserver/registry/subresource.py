@@ -9,22 +9,21 @@ from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.auth import ServiceAccountTokens, token_request
 from quarterdeck.apiserver.auth.tokenrequest import DEFAULT_LIFETIME
+from quarterdeck.apiserver.builtin.catalog import subresource_strategy
+from quarterdeck.apiserver.registry.answer import document_response
+from quarterdeck.apiserver.registry.patch.patcher import Patcher
+from quarterdeck.apiserver.registry.pod.action import PodActions
+from quarterdeck.apiserver.registry.pod.log import LogText, serve_log
+from quarterdeck.apiserver.registry.pod.stream import KINDS, PodStreams
+from quarterdeck.apiserver.registry.read.reader import Reader
+from quarterdeck.apiserver.registry.request import ApiRequest, WriteOptions
+from quarterdeck.apiserver.registry.scale.scaling import Scaling
+from quarterdeck.apiserver.registry.write.change import Manner
+from quarterdeck.apiserver.registry.write.transient import Posting, parse_as, transient_kind
+from quarterdeck.apiserver.registry.write.writer import Writer
 from quarterdeck.apiserver.resource.resource import Resource
-from quarterdeck.apiserver.resource.subresourcerules import subresource_rules
 from quarterdeck.wire import wallclock
 from quarterdeck.wire.http import Response
-
-from .answer import document_response
-from .change import Manner
-from .patching import Patcher
-from .pod.action import PodActions
-from .pod.log import LogText, serve_log
-from .pod.stream import KINDS, PodStreams
-from .read import Reader
-from .request import ApiRequest, WriteOptions
-from .scaling import Scaling
-from .transient import Posting, parse_as, transient_kind
-from .write import Writer
 
 Json = dict[str, Any]
 Result = Response | Awaitable[Response]
@@ -100,7 +99,9 @@ class Subresources:
         verb = request.info.verb
         if verb == "get":
             return self._reader.get(request)
-        rules = subresource_rules(request.resource.group, request.resource.plural, request.info.subresource)
+        rules = subresource_strategy(
+            request.resource.group, request.resource.plural, request.info.subresource
+        )
         if verb == "patch":
             return self._patcher.patch(request, rules)
         return self._writer.update(request, Manner(rules=rules))

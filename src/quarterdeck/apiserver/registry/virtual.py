@@ -17,16 +17,16 @@ from quarterdeck.apiserver.auth import (
     subject_access_review,
     token_review,
 )
-from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
+from quarterdeck.apiserver.builtin.builtinresource import BuiltinResource
+from quarterdeck.apiserver.registry.answer import document_response, list_document
+from quarterdeck.apiserver.registry.body import parse_object
+from quarterdeck.apiserver.registry.pod.action import PodActions
+from quarterdeck.apiserver.registry.request import ApiRequest, WriteOptions
+from quarterdeck.apiserver.registry.write.transient import Posting
+from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.wire.http import Response
-
-from .answer import document_response, list_document
-from .body import parse_object
-from .context import timestamp
-from .pod.action import PodActions
-from .request import ApiRequest, WriteOptions
-from .transient import Posting
+from quarterdeck.wire.wallclock import timestamp
 
 Json = dict[str, Any]
 _Answer = Callable[[ApiRequest, Json], Json]

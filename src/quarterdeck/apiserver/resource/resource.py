@@ -1,31 +1,28 @@
 """A served resource: one plural in one version of one group.
 
-`Resource` is what the generic pipeline needs to know to read and write objects of any kind.
-`BuiltinResource` reads its shape from the type table; custom resources come from CRDs
-(`crd.resource`). Versions of one resource share a bucket and a storage version.
+`Resource` is what the generic pipeline needs to know to read and write objects of any kind. There are two
+sorts: `builtin.builtinresource`, whose shape is in the type table, and `crd.customresource`. Versions of one
+resource share a bucket and a storage version.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from quarterdeck.apiserver import status
-from quarterdeck.apiserver.builtin.retiredversion import is_retired
-from quarterdeck.apiserver.builtin.typetable import StructType, struct_for
+from quarterdeck.apiserver.apply import FieldManager, TypeModel
+from quarterdeck.apiserver.apply.configuration import merge_configuration
 from quarterdeck.apiserver.document import decoding, protobuf
-from quarterdeck.apiserver.document.shape import ShapeError, normalize
-from quarterdeck.apiserver.storage import Bucket, Entry, encode_value
+from quarterdeck.apiserver.document.typetable import struct_for
+from quarterdeck.apiserver.storage import Bucket, Entry
 
+from .printer import Printer
+from .retiredversion import is_retired
 from .strategy import Strategy
-
-if TYPE_CHECKING:
-    from quarterdeck.apiserver.apply.manager import FieldManager
-    from quarterdeck.apiserver.table import Printer
 
 Json = dict[str, Any]
 _Result = TypeVar("_Result")
@@ -59,8 +56,6 @@ class Resource(ABC):
     """One served resource version."""
 
     is_custom = False
-    #: a printer of its own for Tables (custom resources)
-    printer: Printer | None = None
 
     def __init__(
         self,
@@ -133,6 +128,13 @@ class Resource(ABC):
         """Whether the stored object, as `read` gives it, is known to be what `decode` would make of it."""
         return False
 
+    def is_up_to_date(self, entry: Entry) -> bool:
+        """Whether an object that was read and not changed would be stored as it is.
+
+        If not, a write that changes nothing is stored nevertheless: that is how objects are migrated.
+        """
+        return True
+
     def decode_changed(self, parsed: Json, settled: Json) -> tuple[Json, list[str]]:
         """Like `decode`, for a change of a settled object that shares what is unchanged with it."""
         raise NotImplementedError
@@ -164,8 +166,8 @@ class Resource(ABC):
         return [self.read(entry) for entry in entries]
 
     @abstractmethod
-    async def convert_from(self, obj: Json) -> Json:
-        """An object of another version of this kind in this version."""
+    async def convert_from(self, obj: Json, source: Resource) -> Json:
+        """An object of `source`, another version of this kind, in this version."""
 
     @abstractmethod
     async def to_value(self, obj: Json) -> bytes:
@@ -191,6 +193,20 @@ class Resource(ABC):
 
     @property
     @abstractmethod
+    def printer(self) -> Printer:
+        """What Tables show of the objects."""
+
+    @property
+    @abstractmethod
+    def model(self) -> TypeModel:
+        """How objects are merged, field by field."""
+
+    def merge(self, live: Json, patch: Json) -> Json:
+        """`patch` over `live` as an apply would merge it, ownership aside."""
+        return merge_configuration(self.model, live, patch)
+
+    @property
+    @abstractmethod
     def field_manager(self) -> FieldManager:
         """Who owns which field."""
 
@@ -201,80 +217,13 @@ class Resource(ABC):
         """
         return work(self.field_manager)
 
+    def summarized(self, obj: Json) -> Json:
+        """The form of an object that Tables and bare metadata are made of."""
+        return obj
+
     async def as_if_stored(self, obj: Json) -> Json:
         """What a dry run shows: the object after it went to the storage version and back."""
         return obj
-
-
-class BuiltinResource(Resource):
-    """A built-in kind, stored at the version it is served in (or converted by its strategy)."""
-
-    def __init__(self, *, struct: StructType, converter: Converter | None = None, **facts: Any) -> None:
-        super().__init__(**facts)
-        self.struct = struct
-        self._converter = converter
-        self.item_prefix = b"{"
-
-    def decode(self, parsed: Any, *, applied: bool = False) -> tuple[Json, list[str]]:
-        try:
-            return normalize(parsed, self.struct)
-        except ShapeError as error:
-            raise Undecodable(self.kind, self.version, str(error), error.converted) from None
-        except RecursionError:
-            raise status.bad_request("the document is nested too deeply") from None
-
-    def is_settled(self, entry: Entry) -> bool:
-        return self._converter is None
-
-    def decode_changed(self, parsed: Json, settled: Json) -> tuple[Json, list[str]]:
-        shared = {
-            key: value
-            for key, value in parsed.items()
-            if value is settled.get(key) and key not in ("kind", "apiVersion", "metadata")
-        }
-        made, unknown = self.decode({key: value for key, value in parsed.items() if key not in shared})
-        # In the order of the document, and what Go writes for fields that were not given behind it.
-        obj = {
-            key: shared[key] if key in shared else made[key] for key in parsed if key in shared or key in made
-        }
-        return {**obj, **{key: value for key, value in made.items() if key not in obj}}, unknown
-
-    def wrong_kind(self, kind: str, obj: Json) -> status.StatusError:
-        return status.bad_request(
-            f'{kind} in version "{self.version}" cannot be handled as a {self.kind}: '
-            + self.decode_problem(self.api_version, kind)
-        )
-
-    def decode_problem(self, api_version: str, kind: str) -> str:
-        return decode_problem(self.group, self.kind, api_version, kind)
-
-    def raw_body(self, entry: Entry) -> bytes | None:
-        return entry.body if self._converter is None else None
-
-    def raw_bodies(self, entries: Sequence[Entry]) -> list[bytes] | None:
-        return [entry.body for entry in entries] if self._converter is None else None
-
-    def read(self, entry: Entry) -> Json:
-        stored = entry.document()
-        if self._converter is not None:
-            stored = self._converter.from_storage(stored)
-        return {"kind": self.kind, "apiVersion": self.api_version, **stored}
-
-    async def convert_from(self, obj: Json) -> Json:
-        # the stored form is common to all versions; only two kinds have more than one
-        converted = self._converter.from_storage(obj) if self._converter is not None else dict(obj)
-        return {**converted, "kind": self.kind, "apiVersion": self.api_version}
-
-    async def to_value(self, obj: Json) -> bytes:
-        if self._converter is not None:
-            obj = self._converter.to_storage(obj)
-        return encode_value(obj)
-
-    @cached_property
-    def field_manager(self) -> FieldManager:
-        from .ownership import builtin_field_manager
-
-        return builtin_field_manager(self)
 
 
 def decode_problem(group: str, kind: str, api_version: str, given: str) -> str:
@@ -302,18 +251,6 @@ def not_registered(api_version: str, kind: str) -> str:
 def _internal(group: str) -> str:
     """The Go package of a group's internal types."""
     return group.partition(".")[0] or "core"
-
-
-class Converter(ABC):
-    """Between a served built-in version and the one that is stored (Event, HorizontalPodAutoscaler)."""
-
-    @abstractmethod
-    def from_storage(self, obj: Json) -> Json:
-        """A stored object in the served version."""
-
-    @abstractmethod
-    def to_storage(self, obj: Json) -> Json:
-        """An object of the served version as it is stored."""
 
 
 def parse_body(content_type: str, body: bytes, kind: str, *, is_custom: bool) -> tuple[Any, bool]:

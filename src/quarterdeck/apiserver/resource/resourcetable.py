@@ -37,14 +37,17 @@ class ResourceTable:
         self._versions.clear()
 
     def replace_custom(self, gone: list[Resource], new: list[Resource]) -> None:
-        """Swap the versions of a CRD in one step."""
+        """Swap the versions of a CRD in one step. What is built in stays, whatever a definition claims."""
         for resource in gone:
             known = self._served.get((resource.group, resource.version), {})
-            known.pop(resource.plural, None)
+            if known.get(resource.plural) is resource:
+                del known[resource.plural]
             if not known:
                 self._served.pop((resource.group, resource.version), None)
         for resource in new:
-            self._served.setdefault((resource.group, resource.version), {})[resource.plural] = resource
+            known = self._served.setdefault((resource.group, resource.version), {})
+            if resource.plural not in known or known[resource.plural].is_custom:
+                known[resource.plural] = resource
         self._versions.clear()
         self.generation += 1
         for notify in self.on_change:

@@ -8,13 +8,13 @@ version of the request; they may change `obj` in place and never touch `old`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from quarterdeck.apiserver.auth.attributes import Attributes
 from quarterdeck.apiserver.metadata import subdomain_errors
 from quarterdeck.wire.fielderror import FieldError
 
-if TYPE_CHECKING:
-    from quarterdeck.apiserver.builtin.network.serviceallocator import ServiceAllocator
+from .serviceallocator import ServiceAllocator
 
 Json = dict[str, Any]
 
@@ -28,6 +28,10 @@ class ClusterState(Protocol):
 
     def list(self, group: str, resource: str, namespace: str = "") -> Sequence[Json]:
         """All objects of a resource, not to be changed; `namespace` "" means all namespaces."""
+        ...
+
+    def denied(self, question: Attributes) -> str:
+        """The answer to who may not do something; "" where they may."""
         ...
 
     @property
@@ -55,8 +59,22 @@ class WriteContext(Protocol):
         """Who writes: `username`, `uid`, `groups` and `extra` as far as they are known."""
         ...
 
+    @property
+    def verb(self) -> str:
+        """What access was asked for: `create`, `update` or `patch`."""
+        ...
+
+    def denied(self, verb: str, subresource: str, *, in_namespace: bool = False, name: str = "") -> str:
+        """Why the requester may not do something else with this resource, cluster-wide if not in its
+        namespace; "" where they may."""
+        ...
+
     def warn(self, text: str) -> None:
         """Adds a `Warning: 299` header to the answer."""
+        ...
+
+    def at_end(self, work: Callable[[], None]) -> None:
+        """Have something done when the write is over, whether it was stored or not."""
         ...
 
 
@@ -79,6 +97,8 @@ class Strategy:
     delete_records_grace = True
     #: how often an update looks at labels, annotations and owners, which shows in the causes of its answer
     metadata_checks = 3
+    #: finalizers need no domain (custom resources and what describes them)
+    allows_bare_finalizers = False
     #: which of labels, annotations, finalizers and ownerReferences a write to /status takes over
     status_metadata: frozenset[str] = frozenset()
     #: field selector path -> value of that field as text, beyond metadata.name and metadata.namespace
@@ -119,9 +139,6 @@ class Strategy:
 
     def mark_deleted(self, obj: Json, ctx: WriteContext) -> None:
         """The first delete of an object that stays: what changes beside its metadata."""
-
-    def abandoned(self, obj: Json, ctx: WriteContext) -> None:
-        """A write failed after it was prepared: give back what was allocated for it."""
 
     def generation_changed(self, obj: Json, old: Json) -> bool:
         """Whether an update bumps metadata.generation: by default any change outside metadata and status."""

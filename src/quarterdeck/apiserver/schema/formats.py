@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from quarterdeck.apiserver import gourl
 from quarterdeck.cel.value import gotime
 
-from . import gourl, mailaddress
+from . import mailaddress
 from .regex import compile_regex
 
 _HOSTNAME: Final = (

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from quarterdeck.apiserver import metadata
-from quarterdeck.apiserver.builtin.typetable import OBJECT_META, struct
 from quarterdeck.apiserver.document.shape import ShapeError, normalize
+from quarterdeck.apiserver.document.typetable import OBJECT_META, struct
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.fielderror import FieldError, invalid, required
 
@@ -148,5 +148,5 @@ def resource_errors(resource: Json, path: str) -> Iterator[FieldError]:
             namespaced=bool(meta.get("namespace")),
             name_errors=metadata.path_segment_errors,
             field=f"{below}metadata",
-            custom=True,
+            bare_finalizers=True,
         )

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from quarterdeck.wire.fielderror import ErrorKind, FieldError, invalid
-from quarterdeck.wire.jsonvalue import deep_copy
 
 from . import defaulting, objectmeta, pruning
 from .celrules import compile_rules, rule_violations
@@ -169,10 +168,6 @@ class ResourceSchema:
             else:
                 del obj[name]
         return unknown
-
-    def decode_problems(self, obj: Json) -> list[str]:
-        """The unknown fields that `decode` would report, without changing anything. Raises DecodeError."""
-        return self.decode(deep_copy(obj))
 
     def prune(self, obj: Json) -> None:
         """Drop unknown fields; for objects read from storage or converted, whose metadata is in order."""

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
-from quarterdeck.apiserver.registry.context import timestamp
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
-from quarterdeck.apiserver.storage import StorageFull, Store, WriteConflict, encode_value
+from quarterdeck.apiserver.storage import Store, WriteConflict, encode_value
 from quarterdeck.apiserver.uid import new_uid
+from quarterdeck.wire.wallclock import timestamp
 
 Json = dict[str, Any]
 _AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
@@ -58,18 +58,12 @@ class LocalServices:
         self._changed = asyncio.Event()
         table.on_change.append(self._changed.set)
 
-    async def run(self) -> None:
-        """Follow the table until cancelled."""
-        while True:
-            self._changed.clear()
-            try:
-                await self.sync()
-            except StorageFull:
-                await self._store.writable()
-                continue
-            await self._changed.wait()
+    async def changed(self) -> None:
+        """Wait until the table is another one than at the last `sync`."""
+        await self._changed.wait()
 
     async def sync(self) -> None:
+        self._changed.clear()
         served = {
             f"{version}.{group}": (group, version)
             for group, versions in self._table.groups()

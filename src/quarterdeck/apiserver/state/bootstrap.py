@@ -11,11 +11,11 @@ from typing import Any
 
 from quarterdeck.apiserver.auth import bootstrap_objects
 from quarterdeck.apiserver.auth.certificates import SERVICE_ADDRESS
-from quarterdeck.apiserver.registry.context import timestamp
-from quarterdeck.apiserver.resource.builtins import facts
+from quarterdeck.apiserver.builtins import facts
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage import Store, encode_value
 from quarterdeck.apiserver.uid import new_uid
+from quarterdeck.wire.wallclock import timestamp
 
 Json = dict[str, Any]
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")

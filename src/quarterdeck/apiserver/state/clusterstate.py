@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quarterdeck.apiserver.builtin.network.serviceallocator import ServiceAllocator
+from quarterdeck.apiserver.auth import Attributes, Authorizer, forbidden_error
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
+from quarterdeck.apiserver.resource.serviceallocator import ServiceAllocator
 from quarterdeck.apiserver.storage import Entry
 
 Json = dict[str, Any]
@@ -23,8 +24,16 @@ class StoredState:
     def __init__(self, table: ResourceTable) -> None:
         self._table = table
         self._lists: dict[tuple[str, str], tuple[Resource, int, list[Json]]] = {}
-        self._objects: dict[tuple[str, str, str, str], tuple[Resource, Entry, Json]] = {}
+        self._objects: dict[tuple[Resource, str, str], tuple[Entry, Json]] = {}
         self.service_allocator: ServiceAllocator | None = None
+        #: may everything be done that is not a request of its own? None: yes
+        self.authorizer: Authorizer | None = None
+
+    def denied(self, question: Attributes) -> str:
+        if self.authorizer is None:
+            return ""
+        decision = self.authorizer.authorize(question)
+        return "" if decision.allowed else forbidden_error(question, decision.reason).message
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Json | None:
         versions = self._table.versions_of(group, resource)
@@ -32,17 +41,19 @@ class StoredState:
             return None
         served = versions[0]
         entry = served.bucket.get(namespace, name)
-        if entry is None:
-            return None
-        place = (group, resource, namespace, name)
+        return None if entry is None else self.read(served, entry)
+
+    def read(self, resource: Resource, entry: Entry) -> Json:
+        """A stored object in a version that it can be read in without asking a webhook."""
+        place = (resource, entry.namespace, entry.name)
         known = self._objects.get(place)
-        if known is None or known[0] is not served or known[1] is not entry:
-            known = served, entry, served.read(entry)
+        if known is None or known[0] is not entry:
+            known = entry, resource.read(entry)
             self._objects.pop(place, None)
             self._objects[place] = known
             if len(self._objects) > _KEPT_OBJECTS:
                 del self._objects[next(iter(self._objects))]
-        return known[2]
+        return known[1]
 
     def exists(self, group: str, resource: str, namespace: str, name: str) -> bool:
         versions = self._table.versions_of(group, resource)

@@ -15,7 +15,7 @@ from quarterdeck.apiserver.admission.attributes import (
 )
 from quarterdeck.apiserver.auth import Attributes as AccessQuestion
 from quarterdeck.apiserver.auth import Authorizer
-from quarterdeck.apiserver.registry.pod.nodelink import NodeLink
+from quarterdeck.apiserver.nodelink import NodeLink
 from quarterdeck.apiserver.resource.resource import Resource, Undecodable
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.status import StatusError
@@ -72,13 +72,30 @@ class AdmissionHost:
             return None
         return GroupVersionResource(group, version, resource.plural), resource.namespaced
 
+    async def params(self, kind: GroupVersionResource, namespace: str, name: str) -> Sequence[Json]:
+        resource = self._table.get(*kind)
+        if resource is None:
+            return ()
+        if name:
+            entry = resource.bucket.get(namespace, name)
+            entries = [] if entry is None else [entry]
+        else:
+            entries = list(resource.bucket.scan(namespace))
+        if any(resource.needs_webhook(entry) for entry in entries):
+            return await resource.read_many(entries)
+        return [self._cluster.read(resource, entry) for entry in entries]
+
     async def convert(self, obj: Json, kind: GroupVersionKind) -> Json:
         if obj.get("apiVersion") == kind.api_version:
             return obj
-        resource = self._resource_of(kind)
-        if resource is None:
+        group, _, version = obj["apiVersion"].rpartition("/")
+        source, resource = (
+            self._resource_of(GroupVersionKind(group, version, obj["kind"])),
+            self._resource_of(kind),
+        )
+        if source is None or resource is None:
             raise ValueError(f"no kind {kind} is served")
-        return await resource.convert_from(obj)
+        return await resource.convert_from(obj, source)
 
     def settle(self, obj: Json, kind: GroupVersionKind) -> Json:
         resource = self._resource_of(kind)
@@ -94,12 +111,10 @@ class AdmissionHost:
         return settled
 
     def merge(self, live: Json, patch: Json, kind: GroupVersionKind) -> Json:
-        from quarterdeck.apiserver.resource.ownership import merge_objects
-
         resource = self._resource_of(kind)
         if resource is None:
             raise ValueError(f"no kind {kind} is served")
-        return merge_objects(resource, live, patch)  # type: ignore[arg-type]  # one of the two
+        return resource.merge(live, patch)
 
     def authorize(self, question: AccessQuestion) -> Decision:
         answer = self._authorizer.authorize(question)
@@ -126,13 +141,13 @@ def resolve_service(
             if (slice_port.get("name") or "") != (wanted.get("name") or ""):
                 continue
             for endpoint in endpoint_slice.get("endpoints") or ():
-                place = _place(endpoint, slice_port["port"], nodes)
+                place = _place(cluster, endpoint, slice_port["port"], nodes)
                 if place is not None:
                     return place
     return None
 
 
-def _place(endpoint: Json, port: int, nodes: NodeLink) -> Place | None:
+def _place(cluster: StoredState, endpoint: Json, port: int, nodes: NodeLink) -> Place | None:
     addresses = endpoint.get("addresses") or ()
     if not addresses or (endpoint.get("conditions") or {}).get("ready") is False:
         return None
@@ -141,8 +156,12 @@ def _place(endpoint: Json, port: int, nodes: NodeLink) -> Place | None:
     node, target = endpoint.get("nodeName") or "", endpoint.get("targetRef") or {}
     if target.get("kind") != "Pod" or not nodes.reaches(node):
         return None
-    pod = (target.get("namespace") or "", target.get("name") or "")
-    return Place(addresses[0], port, partial(nodes.dial, node, *pod, port))
+    name = target.get("name") or ""
+    pod = cluster.get("", "pods", target.get("namespace") or "", name)
+    uid = pod["metadata"]["uid"] if pod is not None else ""
+    if not uid or target.get("uid", uid) != uid:  # the endpoint is of an earlier pod of that name
+        return None
+    return Place(addresses[0], port, partial(nodes.dial, node, name, uid, port))
 
 
 def _is_loopback(address: str) -> bool:

@@ -11,9 +11,9 @@ import ipaddress
 from collections.abc import Sequence
 from typing import Any, Final
 
-from quarterdeck.apiserver.registry.context import timestamp
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
-from quarterdeck.apiserver.storage import Event, StorageFull, Store, WriteConflict, encode_value
+from quarterdeck.apiserver.storage import Event, Store, WriteConflict, encode_value
+from quarterdeck.wire.wallclock import timestamp
 
 from .bootstrap import Bootstrap, kubernetes_service
 
@@ -38,34 +38,28 @@ class OwnService:
         self._port: Final = port or _USUAL_PORT
         self._objects: Final = _objects(address, self._port)
 
-    async def run(self) -> None:
-        """Keep them until cancelled."""
-        changed = asyncio.Event()
-
-        def notice(events: Sequence[Event]) -> None:
-            if any(event.entry.name == _NAME and event.entry.namespace == _NAMESPACE for event in events):
-                changed.set()
-
+        self._changed: Final = asyncio.Event()
         resources = (("", "services"), *((group, plural) for group, plural, _, _ in self._objects))
-        buckets = [self._table.versions_of(group, plural)[0].bucket for group, plural in resources]
-        for bucket in buckets:
-            bucket.subscribers[self] = notice
-        try:
-            while True:
-                await changed.wait()
-                await asyncio.sleep(_PERIOD)
-                changed.clear()
-                try:
-                    await self.sync()
-                except StorageFull:
-                    await self._store.writable()
-                    changed.set()
-        finally:
-            for bucket in buckets:
-                bucket.subscribers.pop(self, None)
+        self._buckets: Final = [table.versions_of(group, plural)[0].bucket for group, plural in resources]
+        for bucket in self._buckets:
+            bucket.subscribers[self] = self._notice
+
+    def close(self) -> None:
+        for bucket in self._buckets:
+            bucket.subscribers.pop(self, None)
+
+    def _notice(self, events: Sequence[Event]) -> None:
+        if any(event.entry.name == _NAME and event.entry.namespace == _NAMESPACE for event in events):
+            self._changed.set()
+
+    async def changed(self) -> None:
+        """Wait until one of them has changed, and for a while: whoever changed it may not be done."""
+        await self._changed.wait()
+        await asyncio.sleep(_PERIOD)
 
     async def sync(self) -> None:
         """Make what is missing, and put right what is wrong."""
+        self._changed.clear()
         service = ("", "services", _NAMESPACE, kubernetes_service(self._port))
         await self._bootstrap.create([service, *self._objects])
         for group, plural, namespace, document in self._objects:

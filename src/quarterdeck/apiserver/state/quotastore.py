@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.api.quota import Amounts
-from quarterdeck.apiserver.registry.context import deep_copy, timestamp
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.apiserver.storage import Store, WriteConflict
+from quarterdeck.wire.jsonvalue import deep_copy
+from quarterdeck.wire.wallclock import timestamp
 
 _MANAGER: Final = "kube-apiserver"
 

@@ -7,15 +7,19 @@ request that used it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from quarterdeck.apiserver.auth.legacytoken import LAST_USED
-from quarterdeck.apiserver.registry.write import Writer
+from quarterdeck.apiserver.registry.write.writer import Writer
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.apiserver.status import StatusError
 from quarterdeck.apiserver.storage import StorageError
 from quarterdeck.wire import wallclock
+
+_log: Final = logging.getLogger("quarterdeck.apiserver")
 
 
 class TokenUse:
@@ -51,6 +55,8 @@ class TokenUse:
             await self._writer.update_stored(self._secrets, namespace, name, label)
         except (StatusError, StorageError):
             return  # the Secret is gone, or nothing can be written: the next use is noted
+        except Exception:  # noqa: BLE001 - supervision point: nobody waits for this task
+            _log.exception("the use of a token was not noted", extra={"namespace": namespace, "secret": name})
 
     async def close(self) -> None:
         """Wait for what is being written."""

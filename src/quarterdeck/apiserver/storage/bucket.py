@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from .entry import Entry, Event, EventType
 from .order import SortedNames
 from .past import Past
+from .subscribers import Subscribers
 
 
 class _Partition:
@@ -46,7 +48,7 @@ class Bucket:
         self.evicted_rev = last_rev
         self.recent: deque[Event] = deque()
         #: called with each committed batch of this bucket's events
-        self.subscribers: dict[object, Callable[[list[Event]], None]] = {}
+        self.subscribers = Subscribers()
         #: earlier states that lists are being continued at, by revision
         self.pasts: dict[int, Past] = {}
         self._partitions: dict[str, _Partition] = {}
@@ -143,3 +145,20 @@ class Bucket:
             events.append(event)
         events.reverse()
         return events
+
+    def some_after(self, rev: int, most: int) -> list[Event]:
+        """The first of these changes, as many as `most` bytes hold, but at least one if there is any."""
+        recent = self.recent
+        events: list[Event] = []
+        size = 0
+        for place in range(bisect_right(recent, rev, key=_revision), len(recent)):
+            event = recent[place]
+            events.append(event)
+            size += len(event.entry.body)
+            if size > most:
+                break
+        return events
+
+
+def _revision(event: Event) -> int:
+    return event.rev

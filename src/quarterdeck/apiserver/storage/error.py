@@ -11,6 +11,7 @@ Compacted            history at that revision is gone
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 from typing import Final
 
 from quarterdeck.errors import QuarterdeckError
@@ -55,11 +56,22 @@ def is_passing(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorname", "") in _PASSING
 
 
+def not_opened(path: Path, error: sqlite3.Error) -> StorageError:
+    """Why a database cannot be opened, where nothing says that it is damaged."""
+    if is_passing(error):
+        return StorageFull(
+            f"cannot open {path} now: {error}; nothing is lost, but its disk seems to be full: "
+            "make room and start again"
+        )
+    return StorageError(f"cannot open {path}: {error}")
+
+
 class WriteConflict(QuarterdeckError):
     """The stored revision is not the expected one; `current` is what is stored, None if nothing."""
 
-    def __init__(self, current: Entry | None) -> None:
+    def __init__(self, name: str, current: Entry | None) -> None:
         super().__init__("stored revision differs")
+        self.name = name
         self.current = current
 
 

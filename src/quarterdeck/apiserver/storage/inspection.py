@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from .error import StorageDamaged, StorageError
+from .error import StorageDamaged, StorageError, is_passing, not_opened
 from .mark import Marked, read_mark
 from .row import COLUMNS, DELETE, Row
 
@@ -32,6 +32,8 @@ class Found(NamedTuple):
     cleaned_rev: int
     live: dict[str, Row]
     """The newest row of every object that exists, by key."""
+    is_restored: bool
+    """Whether it was put there from elsewhere: a backup has no mark beside it."""
 
 
 def inspect(directory: Path) -> Found | None:
@@ -48,6 +50,8 @@ def inspect(directory: Path) -> Found | None:
     try:
         return _inspect(path, db, mark)
     except (sqlite3.DatabaseError, ValueError, UnicodeDecodeError) as error:
+        if isinstance(error, sqlite3.Error) and is_passing(error):  # even to read, SQLite needs some room
+            raise not_opened(path, error) from error
         raise damaged(path, str(error)) from error
     finally:
         db.close()
@@ -93,7 +97,13 @@ def _inspect(path: Path, db: sqlite3.Connection, mark: Marked | None) -> Found |
             f"is broken or cut off: the state ends at revision {last_rev}, {mark.rev} was acknowledged",
         )
     return Found(
-        schema, meta["instance"], last_rev, compact_rev, int(meta.get("cleaned_rev", compact_rev)), live
+        schema,
+        meta["instance"],
+        last_rev,
+        compact_rev,
+        int(meta.get("cleaned_rev", compact_rev)),
+        live,
+        is_restored=mark is None,
     )
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from .error import StorageError, StorageLocked
+from .error import StorageError, StorageLocked, not_opened
 from .inspection import DATABASE, Found, inspect, open_read_only
 from .mark import Mark
 from .row import COLUMNS, DELETE, SCHEMA, Row
@@ -34,6 +34,8 @@ _LOG_LIMIT: Final = 16 * 1024 * 1024
 #: what a slice of compaction may take, in seconds, and the revisions of the first one
 _SLICE_SECONDS: Final = 0.01
 _FIRST_SLICE: Final = 500
+#: revisions that are left out when a backup is started from: more than anybody writes after making one
+RESTORE_GAP: Final = 1_000_000_000
 #: free pages that stay in the file, for what is written next
 _SPARE_PAGES: Final = 250
 
@@ -61,7 +63,8 @@ class Log:
         self._inserts: dict[int, str] = {}
         self._slice = _FIRST_SLICE
         self._path = directory / DATABASE
-        # what is stored includes Secrets: nobody else on the machine may read it
+        # What is stored includes Secrets: nobody else on the machine may read it, not even after somebody
+        # has made the directory readable. SQLite's other files get the mode of the database.
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
         self._lock_fd = lock(directory)
@@ -70,7 +73,7 @@ class Log:
             self._db = self._connect()
         except sqlite3.DatabaseError as error:
             self._unlock()
-            raise StorageError(f"cannot open {self._path}: {error}") from error
+            raise not_opened(self._path, error) from error
         except BaseException:
             self._unlock()
             raise
@@ -86,6 +89,9 @@ class Log:
             self._lock_fd = None
 
     def _connect(self) -> sqlite3.Connection:
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        for file in self._path.parent.glob(f"{DATABASE}*"):
+            file.chmod(0o600)
         # one connection is used by the loop thread and the commit thread, never at the same time
         db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, cached_statements=64)
         db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # has an effect in a file without tables only
@@ -103,14 +109,26 @@ class Log:
                 instance = found.instance
                 self._migrate(found.schema)
         except sqlite3.DatabaseError as error:
-            raise StorageError(f"cannot write to {self._path}: {error}") from error
+            raise not_opened(self._path, error) from error
         self.last_rev = 0 if found is None else found.last_rev
         self.compact_rev = 0 if found is None else found.compact_rev
         self._cleaned_rev = 0 if found is None else found.cleaned_rev
+        if found is not None and found.is_restored:
+            self._begin_new_history()
         #: what exists, until it is taken
         self._live = {} if found is None else found.live
         self._mark = Mark(directory, instance, is_synced=self.durability is Durability.FULL)
         self._mark.create(self.last_rev)
+
+    def _begin_new_history(self) -> None:
+        """Let revisions go on far behind those that were given out after the backup was made.
+
+        Who goes on watching or writing with one of those is told that it is too old, and lists again.
+        Otherwise one revision would mean two things, and a watch that resumes would miss changes in silence.
+        """
+        self.last_rev += RESTORE_GAP
+        self.declare_compacted(self.last_rev)
+        _log.info("started from a backup", extra={"revision": self.last_rev})
 
     def _make(self) -> str:
         instance = str(uuid.uuid4())
@@ -217,11 +235,12 @@ class Log:
             self._db.execute("PRAGMA synchronous=FULL")
 
     def _clean(self) -> tuple[int, bool]:
-        start, stop = self._cleaned_rev, min(self._cleaned_rev + self._slice, self.compact_rev)
-        if start >= stop:
+        start, db = self._cleaned_rev, self._db
+        if start >= self.compact_rev:
             return 0, self._shrink()
         began = perf_counter()
-        db = self._db
+        [nearest] = db.execute("SELECT MIN(rev) FROM log WHERE rev > ?", (start,)).fetchone()
+        stop = self.compact_rev if nearest is None else min(nearest + self._slice, self.compact_rev)
         db.execute("BEGIN IMMEDIATE")
         try:
             # with a deletion goes all that was before it, in the same transaction: nothing comes back

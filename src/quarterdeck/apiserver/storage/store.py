@@ -28,7 +28,7 @@ from .error import Compacted, StorageError, StorageFull, WriteConflict, is_passi
 from .log import Durability, Log, NoLog
 from .past import Past, state_before
 from .row import DELETE, PUT, Row
-from .write import Write
+from .write import Batch, Write
 
 T = TypeVar("T")
 _log = logging.getLogger("quarterdeck.apiserver.storage")
@@ -43,6 +43,9 @@ HISTORY_SECONDS = 300.0
 FORGOTTEN_AT_ONCE = 1_000
 #: earlier states of one resource that lists are continued at; more take longer to look at again
 PASTS = 8
+#: how much of the history is read in one go: bytes of objects, and revisions to look for them in
+SOME_BYTES = 128 * 1024
+SOME_REVISIONS = 2_000
 #: how often it is tried whether there is room for writes again
 RETRY_SECONDS = 1.0
 #: expected revision of a write that does not care what is stored
@@ -124,13 +127,14 @@ class Store:
         """The bucket of a resource, opened on first use."""
         bucket = self._buckets.get((group, resource))
         if bucket is None:
-            bucket = Bucket(group, resource, namespaced=namespaced, last_rev=self._log.compact_rev)
+            # Of what was deleted before a restart nothing tells when: it may have been the last change.
+            last_rev = self.rev if self._is_logged else self._log.compact_rev
+            bucket = Bucket(group, resource, namespaced=namespaced, last_rev=last_rev)
             for row in self._unclaimed.pop(bucket.prefix, ()):
                 place = bucket.split_key(row.key)
                 bucket.load(Entry(*place, row.rev, row.create_rev, body_at(row.value, row.rev)))
-            # history of before this process is on disk only
-            bucket.evicted_rev = self.rev if self._is_logged else self._log.compact_rev
             self._buckets[(group, resource)] = bucket
+        bucket.namespaced = namespaced  # a definition that was deleted and made again may say otherwise
         return bucket
 
     def put(
@@ -171,20 +175,19 @@ class Store:
         queue, self._queue = self._queue, []
         if not queue:
             return
-        events: list[tuple[Bucket, Event]] = []
-        rows: list[Row] = []
-        accepted: list[tuple[asyncio.Future[Entry], Entry]] = []
-        batch: dict[tuple[str, str, str], Entry | None] = {}
+        batch = Batch()
+        states: dict[tuple[str, str, str], Entry | None] = {}
         rev = self.rev
         for write in queue:
             if write.future.done():  # the caller gave up before anything happened
                 continue
             bucket = write.bucket
             place = (bucket.prefix, write.namespace, write.name)
-            current = batch[place] if place in batch else bucket.get(write.namespace, write.name)
+            current = states[place] if place in states else bucket.get(write.namespace, write.name)
             stored = 0 if current is None else current.rev
             if write.expected not in (stored, ANY) or (write.is_delete and current is None):
-                write.future.set_exception(WriteConflict(current))
+                # answered with the batch: a reason that is in it can be seen only when it is durable
+                batch.refused.append((write.future, WriteConflict(write.name, current)))
                 continue
             rev += 1
             create_rev = rev if current is None else current.create_rev
@@ -200,12 +203,12 @@ class Store:
             )
             if write.is_delete:
                 kind = EventType.DELETED
-                batch[place] = None
+                states[place] = None
             else:
                 kind = EventType.ADDED if current is None else EventType.MODIFIED
-                batch[place] = entry
-            events.append((bucket, Event(rev, kind, entry, current)))
-            rows.append(
+                states[place] = entry
+            batch.events.append((bucket, Event(rev, kind, entry, current)))
+            batch.rows.append(
                 Row(
                     rev,
                     bucket.key(write.namespace, write.name),
@@ -215,41 +218,37 @@ class Store:
                     write.value,
                 )
             )
-            accepted.append((write.future, entry))
-        if not rows:
+            batch.accepted.append((write.future, entry))
+        if not batch.rows:
+            batch.answer()
             return
         if self._thread is None:
             try:
-                self._log.append(rows)
+                self._log.append(batch.rows)
             except sqlite3.Error as error:
-                self._fail(error, accepted)
+                self._fail(error, batch)
                 return
-            self._publish(events, accepted)
+            self._publish(batch)
             return
         loop = asyncio.get_running_loop()
-        committing = self._committing = loop.run_in_executor(self._thread, self._log.append, rows)
-        committing.add_done_callback(lambda done: self._committed(done, events, accepted))
+        committing = self._committing = loop.run_in_executor(self._thread, self._log.append, batch.rows)
+        committing.add_done_callback(lambda done: self._committed(done, batch))
 
-    def _committed(
-        self,
-        done: asyncio.Future[None],
-        events: list[tuple[Bucket, Event]],
-        accepted: list[tuple[asyncio.Future[Entry], Entry]],
-    ) -> None:
+    def _committed(self, done: asyncio.Future[None], batch: Batch) -> None:
         self._committing = None
         error = done.exception() if not done.cancelled() else asyncio.CancelledError()
         if error is not None:
-            self._fail(error, accepted)
+            self._fail(error, batch)
             return
-        self._publish(events, accepted)
+        self._publish(batch)
         if self._queue and not self._scheduled:
             self._flush()
 
-    def _fail(self, error: BaseException, accepted: list[tuple[asyncio.Future[Entry], Entry]]) -> None:
+    def _fail(self, error: BaseException, batch: Batch) -> None:
         # memory still equals what is durable; going on would let the two part ways
         self._stop_writes(error)
         queue, self._queue = self._queue, []
-        for future in [*(future for future, _ in accepted), *(write.future for write in queue)]:
+        for future in [*batch.futures(), *(write.future for write in queue)]:
             if not future.done():
                 future.set_exception(self._refusal())
 
@@ -274,7 +273,7 @@ class Store:
                 await asyncio.sleep(RETRY_SECONDS)
                 try:
                     await self._on_disk(self._log.try_to_write)
-                except (sqlite3.Error, StorageError) as error:
+                except Exception as error:  # noqa: BLE001 - supervision point: nobody waits for this task
                     self._stop_writes(error)
                 else:
                     self._failure = None
@@ -289,23 +288,18 @@ class Store:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    def _publish(
-        self, events: list[tuple[Bucket, Event]], accepted: list[tuple[asyncio.Future[Entry], Entry]]
-    ) -> None:
+    def _publish(self, batch: Batch) -> None:
         by_bucket: dict[Bucket, list[Event]] = {}
-        for bucket, event in events:
+        for bucket, event in batch.events:
             bucket.apply(event)
             by_bucket.setdefault(bucket, []).append(event)
             self._ring.append((bucket, len(event.entry.body)))
             self._ring_bytes += len(event.entry.body)
-        self.rev = events[-1][1].rev
+        self.rev = batch.events[-1][1].rev
         self._trim_ring()
-        for future, entry in accepted:
-            if not future.done():
-                future.set_result(entry)
+        batch.answer()
         for bucket, changes in by_bucket.items():
-            for notify in list(bucket.subscribers.values()):
-                notify(changes)
+            bucket.subscribers.tell(changes)
         if self._waiters:
             self._wake_waiters()
 
@@ -333,26 +327,43 @@ class Store:
             self._forget_oldest()
         return FORGOTTEN_AT_ONCE, True
 
-    def changes_after(self, bucket: Bucket, rev: int) -> list[Event]:
-        """Every change of a bucket with a higher revision; raises Compacted when some are gone."""
-        if rev >= bucket.evicted_rev:
-            return bucket.events_after(rev)
-        if rev < self._log.compact_rev:
+    def check_kept(self, bucket: Bucket, rev: int) -> None:
+        """Raises Compacted when changes of a bucket after a revision are gone."""
+        if rev < bucket.evicted_rev and rev < self._log.compact_rev:
             raise Compacted(self._log.compact_rev)
-        events: list[Event] = []
-        for row in self._log.changes(bucket.prefix, rev, bucket.evicted_rev):
-            namespace, name = bucket.split_key(row.key)
-            entry = Entry(namespace, name, row.rev, row.create_rev, body_at(row.value, row.rev))
-            prev = None
-            if row.prev_rev:
-                before = self._log.value_of(row.prev_rev)
-                if before is not None:
-                    prev = Entry(namespace, name, row.prev_rev, row.create_rev, body_at(before, row.prev_rev))
-            kind = EventType.DELETED if row.op == DELETE else EventType.MODIFIED
-            if row.op == PUT and row.create_rev == row.rev:
-                kind = EventType.ADDED
-            events.append(Event(row.rev, kind, entry, prev))
-        return events + bucket.events_after(bucket.evicted_rev)
+
+    def some_changes(self, bucket: Bucket, rev: int) -> tuple[list[Event], int]:
+        """Some changes of a bucket after a revision, in order, and the revision up to which they are all.
+
+        One call takes a moment and little memory, however long the history is; who wants more asks again.
+        Raises Compacted when some are gone.
+        """
+        self.check_kept(bucket, rev)
+        if rev >= bucket.evicted_rev:
+            events = bucket.some_after(rev, SOME_BYTES)
+            is_all = not events or events[-1] is bucket.recent[-1]
+            return events, self.rev if is_all else events[-1].rev
+        events, size = [], 0
+        last = min(rev + SOME_REVISIONS, bucket.evicted_rev)
+        for row in self._log.changes(bucket.prefix, rev, last):
+            events.append(self._event_of(bucket, row))
+            size += len(row.value)
+            if size > SOME_BYTES:
+                return events, row.rev
+        return events, last
+
+    def _event_of(self, bucket: Bucket, row: Row) -> Event:
+        namespace, name = bucket.split_key(row.key)
+        entry = Entry(namespace, name, row.rev, row.create_rev, body_at(row.value, row.rev))
+        prev = None
+        if row.prev_rev:
+            before = self._log.value_of(row.prev_rev)
+            if before is not None:
+                prev = Entry(namespace, name, row.prev_rev, row.create_rev, body_at(before, row.prev_rev))
+        kind = EventType.DELETED if row.op == DELETE else EventType.MODIFIED
+        if row.op == PUT and row.create_rev == row.rev:
+            kind = EventType.ADDED
+        return Event(row.rev, kind, entry, prev)
 
     def at(self, bucket: Bucket, rev: int) -> Bucket | Past:
         """A bucket as it was at a revision; raises Compacted when that is gone."""

@@ -8,27 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from quarterdeck.cel.check.types import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    DYN,
-    ERROR,
-    INT,
-    NULL,
-    STRING,
-    UINT,
-    CelType,
-    is_dyn,
-    is_optional,
-    list_type,
-    map_type,
-    optional_type,
-)
 from quarterdeck.cel.check.unification import Unifier, most_general
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.error import Issue
-from quarterdeck.cel.rule.schema import KEYWORDS
 from quarterdeck.cel.syntax.tree import (
     Call,
     Comprehension,
@@ -41,6 +23,25 @@ from quarterdeck.cel.syntax.tree import (
     StructExpr,
     qualified_name,
 )
+from quarterdeck.cel.type.celtype import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DYN,
+    ERROR,
+    INT,
+    NULL,
+    STRING,
+    UINT,
+    CelType,
+    Structs,
+    is_dyn,
+    is_optional,
+    list_type,
+    map_type,
+    optional_type,
+)
+from quarterdeck.cel.type.schema import KEYWORDS
 from quarterdeck.cel.value.value import UInt, Value
 
 
@@ -75,18 +76,6 @@ class Names:
         self.types = types
         self.functions = functions
         self.structs = structs
-
-
-class Structs:
-    """Message types that literals may construct; `find` by name, `field` for the type of a field."""
-
-    def find(self, name: str) -> CelType | None:
-        """The type called `name`."""
-        return None
-
-    def field(self, name: str, field: str) -> CelType | None:
-        """Type of a field of the type called `name`."""
-        return None
 
 
 def check(root: Expr, names: Names) -> tuple[Checked, list[Issue]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quarterdeck.cel.check.types import DYN, CelType, is_dyn, type_param
+from quarterdeck.cel.type.celtype import DYN, CelType, is_dyn, type_param
 
 _NULLABLE: Final = frozenset({"opaque", "struct", "duration", "timestamp"})
 _STRUCTURED: Final = frozenset({"opaque", "list", "map"})

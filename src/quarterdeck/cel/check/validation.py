@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from quarterdeck.cel.check.checker import Checked
-from quarterdeck.cel.check.types import CelType
 from quarterdeck.cel.error import EvalError, Issue
 from quarterdeck.cel.library.conversion import to_duration, to_timestamp
 from quarterdeck.cel.library.formatting import Clause, FormatProblem, clauses, complaint, is_need
 from quarterdeck.cel.syntax.tree import Call, Expr, ListExpr, Literal, MapExpr, walk
+from quarterdeck.cel.type.celtype import CelType
 from quarterdeck.cel.value.pattern import compile_pattern
 from quarterdeck.cel.value.value import Value
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from quarterdeck.cel.cost.estimate import (
+from quarterdeck.cel.estimate import (
     LIST_BASE,
     MAX,
     ONE,
@@ -14,14 +14,12 @@ from quarterdeck.cel.cost.estimate import (
     STRING_FACTOR,
     STRUCT_BASE,
     Estimate,
+    Node,
     Range,
     actual_size,
     fixed,
 )
 from quarterdeck.cel.value.value import Opaque, Value, check_extent
-
-if TYPE_CHECKING:
-    from quarterdeck.cel.cost.static import Node
 
 _NOMINAL: Final = frozenset(
     {

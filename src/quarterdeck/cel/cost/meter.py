@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from quarterdeck.cel.cost.estimate import REGEX_FACTOR, STRING_FACTOR, actual_size
 from quarterdeck.cel.cost.function_cost import run_cost
 from quarterdeck.cel.declaration import Overload
+from quarterdeck.cel.estimate import REGEX_FACTOR, STRING_FACTOR, actual_size
 from quarterdeck.cel.value.value import Value
 
 _TENTH: Final = frozenset(

@@ -8,12 +8,12 @@ if it is upstream.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from quarterdeck.cel.check.checker import Checked
-from quarterdeck.cel.check.types import CelType, is_optional
-from quarterdeck.cel.cost.estimate import (
+from quarterdeck.cel.cost.function_cost import estimate_call
+from quarterdeck.cel.declaration import Overload
+from quarterdeck.cel.estimate import (
     LIST_BASE,
     MAP_BASE,
     MAX,
@@ -24,12 +24,12 @@ from quarterdeck.cel.cost.estimate import (
     UNKNOWN,
     ZERO,
     Estimate,
+    Node,
+    Path,
     Range,
+    Sizer,
     fixed,
 )
-from quarterdeck.cel.cost.function_cost import estimate_call
-from quarterdeck.cel.declaration import Overload
-from quarterdeck.cel.rule.schema import Shape
 from quarterdeck.cel.syntax.tree import (
     ACCUMULATOR,
     Call,
@@ -42,9 +42,8 @@ from quarterdeck.cel.syntax.tree import (
     Select,
     StructExpr,
 )
+from quarterdeck.cel.type.celtype import CelType, is_optional
 from quarterdeck.cel.value.value import Value
-
-Path = tuple[str, ...]
 
 _SCALAR: Final = frozenset({"bool", "double", "duration", "int", "timestamp", "uint"})
 _COMPARING: Final = frozenset(
@@ -55,63 +54,6 @@ _COMPARING: Final = frozenset(
     ]
     + ["equals", "not_equals"]
 )
-
-
-class Sizer:
-    """Sizes of places inside the variables, from their shapes."""
-
-    def __init__(self, shapes: Mapping[str, Shape]) -> None:
-        self._shapes = shapes
-        # Paths that start nowhere are looked up from the only root there is, as upstream does.
-        self._root = next(iter(shapes.values()), None)
-
-    def size(self, path: Path | None) -> Range | None:
-        """Size at a path such as ("self", "items", "@items"), None when unknown."""
-        if not path:
-            return None
-        shape = self._shapes.get(path[0], self._root)
-        for name in path[1:]:
-            if shape is None:
-                return None
-            if name in ("@items", "@values"):
-                shape = shape.element
-            elif name == "@keys":
-                shape = shape.key
-            else:
-                shape = None if shape.fields is None else shape.fields.get(name)
-        return None if shape is None else Range(0, shape.max_elements)
-
-
-class Node:
-    """An operand as the rules of functions see it."""
-
-    __slots__ = ("_sizer", "derived", "expr", "path", "type")
-
-    def __init__(
-        self, sizer: Sizer, path: Path | None, type: CelType, expr: Expr | None, derived: Range | None
-    ) -> None:
-        self._sizer = sizer
-        self.path = path
-        self.type = type
-        self.expr = expr
-        self.derived = derived
-
-    @property
-    def size(self) -> Range:
-        """Size of the operand, unknown if need be."""
-        return self.derived or self._sizer.size(self.path) or UNKNOWN
-
-    def element(self) -> Node | None:
-        """An element, for containers."""
-        if not self.type.params:
-            return None
-        path = None if self.path is None else (*self.path, "@items")
-        return Node(self._sizer, path, self.type.params[0], None, None)
-
-    def int_literal(self, default: int) -> int:
-        """Value of an int literal, at least 0."""
-        value = self.expr.value if isinstance(self.expr, Literal) else None
-        return max(value, 0) if type(value) is int else default
 
 
 class _Entry(NamedTuple):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from quarterdeck.cel.error import EvalError
 from quarterdeck.cel.evaluation.frame import stop
-from quarterdeck.cel.rule.schema import Shape
 from quarterdeck.cel.syntax.tree import Call, Expr, Ident, Literal, Select
+from quarterdeck.cel.type.schema import Shape
 from quarterdeck.cel.value.operators import MISSING, index, index_or_missing
 from quarterdeck.cel.value.value import OptionalValue, Value, display
 

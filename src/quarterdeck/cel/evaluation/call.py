@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from quarterdeck.cel.check.types import CelType
 from quarterdeck.cel.cost.meter import call_cost
 from quarterdeck.cel.declaration import Overload
 from quarterdeck.cel.error import EvalError, ProgramError
@@ -13,8 +12,9 @@ from quarterdeck.cel.evaluation import fast
 from quarterdeck.cel.evaluation.attribute import inside_optional, is_attribute, plan_attribute
 from quarterdeck.cel.evaluation.dispatch import dispatcher
 from quarterdeck.cel.evaluation.frame import COST, LIMIT, stop
-from quarterdeck.cel.rule.structural import structural_equal
 from quarterdeck.cel.syntax.tree import Call, Expr, Literal
+from quarterdeck.cel.type.celtype import CelType
+from quarterdeck.cel.type.structural import structural_equal
 from quarterdeck.cel.value.operators import (
     MISSING,
     contains,

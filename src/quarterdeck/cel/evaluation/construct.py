@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from quarterdeck.cel.cost.estimate import LIST_BASE, MAP_BASE, STRUCT_BASE
 from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.estimate import LIST_BASE, MAP_BASE, STRUCT_BASE
 from quarterdeck.cel.syntax.tree import ListExpr, MapExpr, StructExpr
 from quarterdeck.cel.value.value import OptionalValue, UInt, Value, display
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quarterdeck.cel.check.types import CelType
 from quarterdeck.cel.declaration import Implementation, Overload
 from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.type.celtype import CelType
 from quarterdeck.cel.value.value import Duration, Timestamp, TypeValue, UInt, Value, type_name
 
 _EXACT: dict[str, type] = {

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from quarterdeck.cel.check.checker import Checked
-from quarterdeck.cel.check.types import BOOL, CelType, is_optional
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.error import EvalError, ProgramError
 from quarterdeck.cel.evaluation import comprehension, fast
@@ -23,7 +22,6 @@ from quarterdeck.cel.evaluation.call import plan_call
 from quarterdeck.cel.evaluation.construct import make_map, plan_list, plan_map, plan_struct
 from quarterdeck.cel.evaluation.dispatch import dispatcher
 from quarterdeck.cel.evaluation.frame import COST, FIRST_SLOT, LIMIT, stop
-from quarterdeck.cel.rule.schema import Convert, Shape
 from quarterdeck.cel.syntax.tree import (
     Call,
     Comprehension,
@@ -35,6 +33,8 @@ from quarterdeck.cel.syntax.tree import (
     Select,
     StructExpr,
 )
+from quarterdeck.cel.type.celtype import BOOL, CelType, is_optional
+from quarterdeck.cel.type.schema import Convert, Shape
 from quarterdeck.cel.value.operators import MISSING, index, index_or_missing
 from quarterdeck.cel.value.value import OptionalValue, StructValue, TypeValue, Value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from quarterdeck.cel.error import CostLimitExceeded
-from quarterdeck.cel.evaluation.turn import look_up
+from quarterdeck.wire.turn import look_up
 
 COST, LIMIT, MOST, FIRST_SLOT = 0, 1, 2, 3
 """Cost so far, cost at which to look up, cost limit."""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Protocol
 
-from quarterdeck.cel.check.types import BOOL, STRING, CelType, object_type
 from quarterdeck.cel.declaration import Function, Implementation, Overload
 from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.type.celtype import BOOL, STRING, CelType, object_type
 from quarterdeck.cel.value.value import Opaque
 from quarterdeck.errors import QuarterdeckError
 

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from quarterdeck.cel.check.types import (
+from quarterdeck.cel.declaration import Function, Overload
+from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.type.celtype import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -20,8 +22,6 @@ from quarterdeck.cel.check.types import (
     type_param,
     type_type,
 )
-from quarterdeck.cel.declaration import Function, Overload
-from quarterdeck.cel.error import EvalError
 from quarterdeck.cel.value import gotime, operators
 from quarterdeck.cel.value.operators import checked_int, checked_timestamp
 from quarterdeck.cel.value.value import (

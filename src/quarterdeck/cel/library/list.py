@@ -8,7 +8,10 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import Any, Final
 
-from quarterdeck.cel.check.types import (
+from quarterdeck.cel import estimate
+from quarterdeck.cel.declaration import Function, Overload
+from quarterdeck.cel.error import CostLimitExceeded, EvalError
+from quarterdeck.cel.type.celtype import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -22,9 +25,6 @@ from quarterdeck.cel.check.types import (
     map_type,
     type_param,
 )
-from quarterdeck.cel.cost import estimate
-from quarterdeck.cel.declaration import Function, Overload
-from quarterdeck.cel.error import CostLimitExceeded, EvalError
 from quarterdeck.cel.value.operators import MISSING, add, compare, contains, equal, find
 from quarterdeck.cel.value.value import MOST_ITEMS, Duration, UInt, Value, display
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.cel.check.checker import Structs
-from quarterdeck.cel.check.types import DYN, STRING, CelType, object_type
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.type.celtype import DYN, STRING, CelType, Structs, object_type
 from quarterdeck.cel.value.value import StructValue, Value, check_extent
 
 JSON_PATCH: Final = object_type("JSONPatch", {"op": STRING, "path": STRING, "from": STRING, "value": DYN})

@@ -15,9 +15,9 @@ from quarterdeck.api.label import (
     check_label_value,
     check_qualified_name,
 )
-from quarterdeck.cel.check.types import STRING, list_type, object_type, optional_type
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.library.url import request_problem
+from quarterdeck.cel.type.celtype import STRING, list_type, object_type, optional_type
 from quarterdeck.cel.value import gotime
 from quarterdeck.cel.value.value import Opaque, OptionalValue
 

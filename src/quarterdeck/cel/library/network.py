@@ -6,9 +6,9 @@ import ipaddress
 from collections.abc import Iterable
 from typing import ClassVar, Final, TypeAlias
 
-from quarterdeck.cel.check.types import BOOL, INT, STRING, opaque_type
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.type.celtype import BOOL, INT, STRING, opaque_type
 from quarterdeck.cel.value.operators import no_such_overload
 from quarterdeck.cel.value.value import Opaque
 from quarterdeck.errors import QuarterdeckError

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.cel.check.types import (
+from quarterdeck.cel.declaration import Function, Overload
+from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.type.celtype import (
     BOOL,
     DYN,
     INT,
@@ -15,8 +17,6 @@ from quarterdeck.cel.check.types import (
     optional_type,
     type_param,
 )
-from quarterdeck.cel.declaration import Function, Overload
-from quarterdeck.cel.error import EvalError
 from quarterdeck.cel.value.value import Duration, OptionalValue, StructValue, Value, display
 
 _K: Final = type_param("K")

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import ClassVar, Final
 
-from quarterdeck.cel.check.types import BOOL, DOUBLE, INT, STRING, object_type
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.type.celtype import BOOL, DOUBLE, INT, STRING, object_type
 from quarterdeck.cel.value.value import MAX_INT, MIN_INT, Opaque
 from quarterdeck.errors import QuarterdeckError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quarterdeck.cel.check.types import INT, STRING, list_type
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.type.celtype import INT, STRING, list_type
 from quarterdeck.cel.value.pattern import Pattern, compile_pattern
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from functools import total_ordering
 from typing import ClassVar, Final
 
-from quarterdeck.cel.check.types import BOOL, INT, STRING, object_type
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.type.celtype import BOOL, INT, STRING, object_type
 from quarterdeck.cel.value.value import MAX_UINT, Opaque
 from quarterdeck.wire.gostyle import quote
 

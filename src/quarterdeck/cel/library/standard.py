@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
-from quarterdeck.cel.check.types import (
+from quarterdeck.cel.declaration import Function, Implementation, Overload
+from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.library import conversion
+from quarterdeck.cel.type.celtype import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -20,9 +23,6 @@ from quarterdeck.cel.check.types import (
     map_type,
     type_param,
 )
-from quarterdeck.cel.declaration import Function, Implementation, Overload
-from quarterdeck.cel.error import EvalError
-from quarterdeck.cel.library import conversion
 from quarterdeck.cel.value import gotime, operators
 from quarterdeck.cel.value.operators import no_such_overload
 from quarterdeck.cel.value.pattern import compile_pattern

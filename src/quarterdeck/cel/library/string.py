@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.cel.check.types import DYN, INT, STRING, CelType, list_type
 from quarterdeck.cel.declaration import Function, Implementation, Overload
 from quarterdeck.cel.error import CostLimitExceeded, EvalError
 from quarterdeck.cel.library.formatting import format_string
+from quarterdeck.cel.type.celtype import DYN, INT, STRING, CelType, list_type
 from quarterdeck.cel.value.value import MOST_TEXT, Value, display
 from quarterdeck.wire.gostyle import ESCAPES, trim_space
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from quarterdeck.cel.check.types import BOOL, STRING, list_type, map_type, object_type
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.error import EvalError
 from quarterdeck.cel.library.network import AddressError, parse_address
+from quarterdeck.cel.type.celtype import BOOL, STRING, list_type, map_type, object_type
 from quarterdeck.cel.value.value import Opaque
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gostyle import quote

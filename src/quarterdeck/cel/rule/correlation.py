@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quarterdeck.cel.rule.schema import Schema
+from quarterdeck.cel.type.schema import Schema
 
 _SCALARS = (bool, int, float, str)
 

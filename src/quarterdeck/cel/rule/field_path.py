@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from quarterdeck.cel.rule.schema import Schema
+from quarterdeck.cel.type.schema import Schema
 from quarterdeck.errors import QuarterdeckError
 
 _TOKEN: Final = re.compile(r"'(?:\\'|[^'])*'|'[^']*\Z|[.\[\]]|[^.\[\]']?[^.\[\]]*", re.DOTALL)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from quarterdeck.cel.check.types import BOOL, STRING, CelType, optional_type
 from quarterdeck.cel.environment import Environment, Program
 from quarterdeck.cel.error import CelCompileError, ProgramError
 from quarterdeck.cel.rule.field_path import FieldPathError, resolve
-from quarterdeck.cel.rule.schema import MAX_REQUEST_BYTES, Schema, Shape, build_shape, escape_name
+from quarterdeck.cel.type.celtype import BOOL, STRING, CelType, optional_type
+from quarterdeck.cel.type.schema import MAX_REQUEST_BYTES, Schema, Shape, build_shape, escape_name
 from quarterdeck.wire.gostyle import trim_space
 
 RULES: Final = "x-kubernetes-validations"

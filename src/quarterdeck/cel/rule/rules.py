@@ -19,15 +19,15 @@ from typing import Any, Final, Literal
 
 from quarterdeck.cel.environment import Program
 from quarterdeck.cel.error import CelRuntimeError, CostLimitExceeded
-from quarterdeck.cel.evaluation.turn import look_up
 from quarterdeck.cel.rule.check import RuleError, check_rules, rule_json
 from quarterdeck.cel.rule.correlation import Correlated, MapListIndex
 from quarterdeck.cel.rule.node import CompiledRule, RuleNode
-from quarterdeck.cel.rule.schema import Schema
+from quarterdeck.cel.type.schema import Schema
 from quarterdeck.cel.value.value import OptionalValue
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gonumber import float_text
 from quarterdeck.wire.gostyle import quote, trim_space
+from quarterdeck.wire.turn import look_up
 
 __all__ = ["ABSENT", "OMITTED", "Absent", "CompiledRules", "RuleError", "RuleViolation", "rule_json"]
 

@@ -12,7 +12,6 @@ from typing import Final
 
 from quarterdeck.cel.error import CelCompileError, Issue, Source
 from quarterdeck.cel.recursion import stack_room
-from quarterdeck.cel.rule.schema import KEYWORDS
 from quarterdeck.cel.syntax.lexer import (
     BYTES,
     EOF,
@@ -42,6 +41,7 @@ from quarterdeck.cel.syntax.tree import (
     qualified_name,
 )
 from quarterdeck.cel.syntax.unescape import UnescapeError, unescape
+from quarterdeck.cel.type.schema import KEYWORDS
 from quarterdeck.cel.value.value import MAX_INT, MAX_UINT, MIN_INT, UInt, Value
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gonumber import parse_float

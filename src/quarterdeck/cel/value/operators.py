@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Final, NoReturn
 
 from quarterdeck.cel.error import CostLimitExceeded, EvalError
-from quarterdeck.cel.evaluation.turn import look_up
 from quarterdeck.cel.value.value import (
     MAX_INT,
     MAX_TIME,
@@ -33,6 +32,7 @@ from quarterdeck.cel.value.value import (
     display,
     type_name,
 )
+from quarterdeck.wire.turn import look_up
 
 MISSING: Final = object()
 _STEP: Final = 2_000

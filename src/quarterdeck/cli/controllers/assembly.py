@@ -42,8 +42,8 @@ def make_program(
     """What runs beside an embedded server.
 
     What runs workloads comes with operators, nodes or a choice of controllers; without any the cluster is a
-    bare control plane, where a pod or Job stays as it was stored. A choice says which of the cluster's
-    controllers run; JobSets, which other operators build upon, are among these.
+    bare control plane, where a pod or Job stays as it was stored, until a node joins it. A choice says which
+    of the cluster's controllers run; JobSets, which other operators build upon, are among these.
     """
     from quarterdeck.cluster.choice import ALL_CONTROLLERS
     from quarterdeck.cluster.controllers import ClusterControllers
@@ -73,7 +73,8 @@ def make_program(
             root_ca=root_ca,
             authority=authority,
             sign_token=sign_token,
-            workloads=workloads if operators or nodes.total or choice is not None else None,
+            workloads=workloads,
+            waits_for_nodes=not (operators or nodes.total or choice is not None),
             choice=chosen,
             elsewhere=(_FOUNDATION,),
             metrics=program.metrics,

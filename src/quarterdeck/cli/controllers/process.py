@@ -30,8 +30,10 @@ def main() -> int:
     import uvloop
 
     from quarterdeck.cli.collector import relax_collector
+    from quarterdeck.cli.restart import leave_signals_to_server
 
     relax_collector()
+    leave_signals_to_server()
     return uvloop.run(_run())
 
 
@@ -94,7 +96,9 @@ async def _pipes() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_ASSIGNMENT_LIMIT)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sys.stdout)
+    reports = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # what somebody's operator prints is no report
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, reports)
     return reader, asyncio.StreamWriter(transport, protocol, None, loop)
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quarterdeck.cli.argument import add_log_level, port_number
 from quarterdeck.cli.error import CommandError
+
+if TYPE_CHECKING:
+    from quarterdeck.client import Client, Config
 
 DESCRIPTION = """\
 Serve a page that shows a cluster live: GPUs by gang, queues, what waits and why, trainings, inference
@@ -17,6 +22,8 @@ services, address pools, node groups, events. It reads with your own credentials
 only, and is open only to whoever has the token in the address that is printed. It changes nothing.
 """
 USUAL_PORT: Final = 7070
+_PATIENCE: Final = 10.0
+"""Seconds in which a server has to answer at first."""
 
 
 def add_command(commands: Any) -> None:
@@ -50,12 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
 async def _serve(arguments: argparse.Namespace) -> int:
     from quarterdeck.cli.apiserver import stop_signal
     from quarterdeck.cli.argument import free_port
-    from quarterdeck.client import Client
     from quarterdeck.dashboard import Board, DashboardServer, installed_planner
 
     stopping = stop_signal()
     config = cluster_config(arguments)
-    async with Client.connect(config) as client, asyncio.TaskGroup() as group:
+    async with reachable(config) as client, asyncio.TaskGroup() as group:
         board = Board(client, planner=installed_planner(), title=arguments.context or config.server)
         following = group.create_task(board.run(), name="board")
         port = free_port("127.0.0.1", USUAL_PORT) if arguments.port is None else arguments.port
@@ -71,6 +77,17 @@ async def _serve(arguments: argparse.Namespace) -> int:
             following.cancel()
     print("stopped", file=sys.stderr, flush=True)
     return 0
+
+
+@asynccontextmanager
+async def reachable(config: Config) -> AsyncIterator[Client]:
+    """A client of a server that is there; raises ``TransportError`` at once if it is not."""
+    from quarterdeck.client import Client
+
+    async with Client.connect(config) as client:
+        # once, and whatever the answer: somebody waits
+        await client.rest.transport.request("GET", "/version", timeout=_PATIENCE)
+        yield client
 
 
 def cluster_config(arguments: argparse.Namespace) -> Any:

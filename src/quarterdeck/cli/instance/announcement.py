@@ -10,7 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .instance import Instance, first_in, forget, left_behind, process_start, register
+from quarterdeck.cluster.agent.shim.order import start_of
+
+from .instance import Instance, first_in, forget, left_behind, register
 from .kubeconfigfile import ContextInFile, text_of
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ async def announced(
         return Instance(
             name=name,
             pid=os.getpid(),
-            started=process_start(os.getpid()),
+            started=start_of(os.getpid()),
             url=server.url,
             kubeconfig=server.kubeconfig(name),
             context_file=file,

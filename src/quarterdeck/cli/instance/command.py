@@ -51,13 +51,14 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _down(arguments: argparse.Namespace) -> int:
-    from .instance import find, wait_until_ended
+    from .instance import find, forget, wait_until_ended
 
     instance = find(arguments.name)
     os.kill(instance.pid, signal.SIGTERM)
     if not wait_until_ended(instance, _STOP_SECONDS):
         why = f"it has not stopped within {_STOP_SECONDS:.0f} s"
         raise CommandError(f"{instance.name}: {why}; end it with: kill -9 {instance.pid}")
+    forget(instance.name, is_log_kept=False)
     print(f"stopped {instance.name}")
     return 0
 

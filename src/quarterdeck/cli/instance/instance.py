@@ -1,7 +1,8 @@
 """The clusters that run on this machine for this user: each leaves a file while it runs.
 
-``quarterdeck status``, ``down``, ``logs`` and ``kubeconfig`` find clusters by these files. A file whose
-process is gone, because it was killed, is cleared away by whoever notices.
+``quarterdeck status``, ``down``, ``logs`` and ``kubeconfig`` find clusters by these files. Of a cluster that
+was killed, whoever notices first clears away what it left, and says so: its context in the user's kubeconfig,
+which is then as it was, its sockets and its file.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ import fcntl
 import itertools
 import os
 import re
+import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from quarterdeck.cli.error import CommandError
+from quarterdeck.cluster.agent.shim.order import start_of
+
+from .kubeconfigfile import ContextInFile
 
 __all__ = [
     "Instance",
@@ -34,6 +40,8 @@ __all__ = [
 
 Json = dict[str, Any]
 USUAL_NAME: Final = "quarterdeck"
+PRIVATE_PREFIX: Final = "quarterdeck-"
+"""How the temporary folder with a cluster's sockets begins."""
 _GIVEN: Final = re.compile(rf"{USUAL_NAME}(-\d+)?")
 
 
@@ -43,7 +51,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     pid: int
     started: str
-    """When the process began, as the kernel counts it: a pid alone may be somebody else's by now."""
+    """Which process it is, as ``start_of`` says it: a pid may be somebody else's by now. Empty where the
+    system does not tell."""
     url: str
     kubeconfig: Json
     """For the administrator; so the file is for the user's eyes only."""
@@ -64,14 +73,6 @@ def directory(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state") / "quarterdeck"
 
 
-def process_start(pid: int) -> str:
-    """When a process began; empty if there is none, or if this system does not tell."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
-    except (OSError, IndexError):
-        return ""
-
-
 def is_alive(instance: Instance) -> bool:
     """Whether the process is still there, and the same."""
     try:
@@ -80,17 +81,46 @@ def is_alive(instance: Instance) -> bool:
         return False
     except PermissionError:
         return True
-    return instance.started == process_start(instance.pid)
+    return instance.started == start_of(instance.pid)
 
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """Nobody else takes or clears a name meanwhile. Blocking, for as long as a few files take."""
+    """Nobody else takes or clears a name meanwhile. Blocking, for as long as a few files take.
+
+    The folder goes with the last that is in it, the lock included.
+    """
     folder = directory()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (folder / ".lock").open("a") as lock:  # the kernel gives the lock back when its holder is killed
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    path = folder / ".lock"
+    lock = _lock(path)
+    try:
         yield
+    finally:
+        if [each.name for each in folder.iterdir()] == [path.name]:
+            path.unlink()
+            with suppress(OSError):  # somebody has just come
+                folder.rmdir()
+        os.close(lock)
+
+
+def _lock(path: Path) -> int:
+    """A lock on the file that has this path; the kernel gives it back when its holder is killed."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileNotFoundError):
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if is_at(lock, path):
+                return lock
+            os.close(lock)  # who had it before has removed it
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is still the one that has this path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def running() -> list[Instance]:
@@ -110,9 +140,28 @@ def _running() -> list[Instance]:
             continue
         if is_alive(instance):
             found.append(instance)
-        else:
+        elif _clear_away(instance):
             path.unlink(missing_ok=True)
     return found
+
+
+def _clear_away(killed: Instance) -> bool:
+    """Put back what a cluster left that was killed; False if that has to be tried again."""
+    told = ""
+    if killed.context_file:
+        context = ContextInFile(Path(killed.context_file), killed.name, before=killed.context_before)
+        try:
+            context.remove()
+        except CommandError as error:
+            print(f"{killed.name} was killed, and its context is left: {error}", file=sys.stderr)
+            return False
+        told = f"; its context was taken out of {killed.context_file}"
+    if killed.node_sockets:
+        private = Path(killed.node_sockets).parent
+        if private.name.startswith(PRIVATE_PREFIX):
+            shutil.rmtree(private, ignore_errors=True)
+    print(f"{killed.name} was killed{told}", file=sys.stderr)
+    return True
 
 
 def find(name: str) -> Instance:
@@ -170,9 +219,12 @@ def register(wanted: str, describe: Callable[[str], Instance]) -> Instance:
         return instance
 
 
-def forget(name: str) -> None:
+def forget(name: str, *, is_log_kept: bool = True) -> None:
     """The cluster has ended."""
-    (directory() / f"{name}.json").unlink(missing_ok=True)
+    with _locked():
+        (directory() / f"{name}.json").unlink(missing_ok=True)
+        if not is_log_kept:
+            log_path(name).unlink(missing_ok=True)
 
 
 def log_path(name: str) -> Path:

@@ -92,9 +92,11 @@ class ContextInFile:
                 return
             before = self._parsed(self._before)
             if document.get("current-context") == self.name:
-                known = {context.get("name") for context in document["contexts"]}
-                chosen = (self._was_current, before.get("current-context"))
-                document["current-context"] = next((each for each in chosen if each in known), "")
+                known = {each.get("name") for each in document["contexts"]}
+                removed = {each.get("name") for each in before.get("contexts") or ()} - known
+                first = before.get("current-context") or ""
+                chosen = self._was_current if self._was_current in known else first
+                document["current-context"] = "" if chosen in removed else chosen
             unchanged = _meaning(document) == _meaning(before)
             self._write(self._before if unchanged and self._before is not None else _dumped(document))
 

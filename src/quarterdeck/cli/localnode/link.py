@@ -10,13 +10,13 @@ from typing import Final, Self
 import msgspec
 
 from quarterdeck.cli.error import CommandError
+from quarterdeck.cli.restart import Restarts, ending
 
 from .message import READY, STOP, NodeAssignment
 
 __all__ = ["AgentProcess"]
 
 _STOP_SECONDS: Final = 60.0
-_PAUSE: Final = 1.0
 _PATIENCE: Final = 60.0
 
 
@@ -64,12 +64,16 @@ class AgentProcess:
             raise CommandError("the local node did not become ready; its log says why") from error
 
     async def _supervise(self) -> None:
-        while not self._is_stopping:
-            await self._run_once()
+        restarts = Restarts("the process of the local node")
+        while True:
+            restarts.begin()
+            code = await self._run_once()
             self._ready.clear()
-            await asyncio.sleep(_PAUSE)
+            if self._is_stopping:
+                return
+            await restarts.pause(ending(code))
 
-    async def _run_once(self) -> None:
+    async def _run_once(self) -> int:
         process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -83,4 +87,4 @@ class AgentProcess:
         while line := await process.stdout.readline():
             if line == READY:
                 self._ready.set()
-        await process.wait()
+        return await process.wait()

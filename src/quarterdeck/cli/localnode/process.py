@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,10 +24,10 @@ def main() -> int:
     import uvloop
 
     from quarterdeck.cli.collector import relax_collector
+    from quarterdeck.cli.restart import leave_signals_to_server
 
     relax_collector()
-    # Ctrl-C reaches the whole process group; the server decides when the node stops.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_signals_to_server()
     return uvloop.run(_run())
 
 

@@ -16,20 +16,21 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from quarterdeck.cli.error import CommandError
-from quarterdeck.cli.instance.instance import directory
+from quarterdeck.cli.instance.instance import directory, is_at
 
 if TYPE_CHECKING:
-    from quarterdeck.cluster.agent.container.image import ImageRule
+    from quarterdeck.cluster.agent.process.image import ImageRule
 
 __all__ = ["LocalNode", "add_local_node_arguments", "held_directory", "local_node"]
 
@@ -80,8 +81,8 @@ def add_local_node_arguments(parser: argparse.ArgumentParser) -> None:
 
 def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNode:
     """The node that the arguments ask for; raises CommandError for what cannot be."""
-    from quarterdeck.cluster.agent.container.image import ImageRule
     from quarterdeck.cluster.agent.oci.runtime import missing_parts
+    from quarterdeck.cluster.agent.process.image import ImageRule
 
     if os.geteuid() == 0 and not arguments.allow_root:
         raise CommandError(_ROOT)
@@ -123,7 +124,7 @@ def _installed_images() -> list[ImageRule]:
     """What images mean that installed distributions know: modules to run with this interpreter."""
     from importlib.metadata import entry_points
 
-    from quarterdeck.cluster.agent.container.image import ImageRule
+    from quarterdeck.cluster.agent.process.image import ImageRule
 
     return [
         ImageRule(pattern=f"*{point.name}*", command=(sys.executable, "-m", point.value))
@@ -143,16 +144,30 @@ def held_directory(wanted: Path | None) -> Iterator[Path]:
         else [directory() / "nodes" / str(number) for number in range(100)]
     )
     for path in candidates:
-        path.mkdir(parents=True, exist_ok=True, mode=0o711)
-        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)
+        lock = _lock(path)
+        if lock is None:
             continue
         try:
             yield path
         finally:
+            if wanted is None and [each.name for each in path.iterdir()] == ["lock"]:
+                shutil.rmtree(path)  # nothing of a pod is left in it
+                with suppress(OSError):
+                    path.parent.rmdir()
+                    path.parent.parent.rmdir()
             os.close(lock)
         return
     raise CommandError(f"{candidates[0]} is in use by another node")
+
+
+def _lock(folder: Path) -> int | None:
+    """Hold a folder; None if somebody else does, or just now removed it."""
+    with suppress(FileNotFoundError):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if is_at(lock, folder / "lock"):
+                return lock
+        os.close(lock)
+    return None

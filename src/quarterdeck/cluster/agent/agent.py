@@ -19,9 +19,6 @@ from quarterdeck.api.k8s import EndpointSlice, Pod, Service
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.agent.container.cgroup import Cgroups
 from quarterdeck.cluster.agent.container.container import Containers
-from quarterdeck.cluster.agent.container.image import ImageRule
-from quarterdeck.cluster.agent.container.launch import Machine
-from quarterdeck.cluster.agent.container.process import ProcessRuntime
 from quarterdeck.cluster.agent.container.runtime import PodRuntime
 from quarterdeck.cluster.agent.machine.allocation import Allocations, read_given
 from quarterdeck.cluster.agent.machine.eviction import (
@@ -35,14 +32,20 @@ from quarterdeck.cluster.agent.machine.machine import read_supplies
 from quarterdeck.cluster.agent.machine.pressure import NodePressure, pod_uses
 from quarterdeck.cluster.agent.machine.registration import NodeRegistration
 from quarterdeck.cluster.agent.machine.usage import UsageWatch
+from quarterdeck.cluster.agent.network.address import PodAddresses
 from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.network.fabric import Fabric
+from quarterdeck.cluster.agent.network.namefollower import names_controller
 from quarterdeck.cluster.agent.network.servicepath import ServicePath
 from quarterdeck.cluster.agent.nodetools import NodeTools
 from quarterdeck.cluster.agent.oci.runtime import OciRuntime, find_program
 from quarterdeck.cluster.agent.pod.ending import end_folder
-from quarterdeck.cluster.agent.pod.folder import PodFolder, pod_folders
 from quarterdeck.cluster.agent.pod.worker import PodWorker
+from quarterdeck.cluster.agent.process.image import ImageRule
+from quarterdeck.cluster.agent.process.launch import Machine
+from quarterdeck.cluster.agent.process.runtime import ProcessRuntime
+from quarterdeck.cluster.agent.record.folder import PodFolder, pod_folders, remove_tree
+from quarterdeck.cluster.agent.volume.volume import memory_folder
 from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.cluster.node.admission import REJECTED, port_rejection
 from quarterdeck.cluster.node.statuspatch import status_patch
@@ -50,19 +53,17 @@ from quarterdeck.errors import NotFound
 from quarterdeck.runtime.cache import CacheOptions, KindOptions
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
-from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.manager.manager import GracePeriodExceeded, Manager, ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 __all__ = ["AgentSettings", "NodeAgent"]
 
 NAME: Final = "kubelet"
 _WORKERS: Final = 16
-_NAMES_KEY: Final = Key("", "names")
 _LONGEST_WAIT: Final = 30.0
 _STOP_SECONDS: Final = 5.0
 _RUNTIME_CLASS: Final = GroupVersionKind("node.k8s.io", "v1", "RuntimeClass")
@@ -122,7 +123,7 @@ class NodeAgent(Reconciler[Pod]):
             self._paths[oci.name] = ServicePath(oci, self.dialer, fabric, settings.server)
         self._cgroups: Final = Cgroups(f"{zlib.crc32(settings.directory.encode()):08x}")
         self._workers: Final[dict[str, PodWorker]] = {}
-        self._addresses: Final[dict[str, str]] = {}
+        self._addresses: Final = PodAddresses(self._directory)
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         recorder = EventBroadcaster(client, api="core", host=settings.name)
         self.manager: Final = Manager(
@@ -136,7 +137,7 @@ class NodeAgent(Reconciler[Pod]):
             settings.eviction,
             settings.pressure_seconds,
             read=lambda: read_supplies(self._directory),
-            uses=lambda resource: pod_uses(resource, list(self._workers.values()), self.usage),
+            uses=lambda resource: pod_uses(resource, self._running(), self.usage),
             evict=self._evict,
             is_over=lambda pod: (
                 (worker := self._workers.get(pod.metadata.uid)) is None or not worker.is_active
@@ -171,7 +172,7 @@ class NodeAgent(Reconciler[Pod]):
         )
         self._controller: Final = self._make_controller()
         self.manager.add(self._controller)
-        self.manager.add(_names_controller(self._follow_names))
+        self.manager.add(names_controller(self._follow_names))
         self.manager.add(self.registration)
         self.manager.add(_Orphans(self))
         self.manager.add(self.usage)
@@ -189,7 +190,8 @@ class NodeAgent(Reconciler[Pod]):
 
     async def run(self, ends_pods: Callable[[], bool]) -> None:
         """Run until asked to stop; ``ends_pods`` is asked then whether the containers end, too."""
-        await asyncio.to_thread(self._find_pods)
+        for folder in await asyncio.to_thread(self._find_pods):
+            await self._end_folder(folder)
         try:
             async with self.manager:
                 with suppress(GracePeriodExceeded):  # what was under way is found again by the next agent
@@ -222,9 +224,12 @@ class NodeAgent(Reconciler[Pod]):
         await asyncio.to_thread(self._cgroups.close)
 
     async def _end_folder(self, folder: PodFolder) -> None:
+        """End a pod that no worker looks after, whatever its records say."""
         record = await asyncio.to_thread(folder.record)
-        runtime = self._runtimes.get(record.runtime) if record is not None else None
-        await end_folder(self.containers, runtime, folder)
+        address = record.ip if record is not None else ""
+        await end_folder(self.containers, self._runtimes.values(), folder, address)
+        await asyncio.to_thread(self._cgroups.remove, folder.uid)
+        await asyncio.to_thread(remove_tree, memory_folder(folder.uid))
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         async def supervised() -> None:
@@ -238,39 +243,29 @@ class NodeAgent(Reconciler[Pod]):
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def _find_pods(self) -> None:
-        """The addresses of pods that are here already, and what they have been given."""
+    def _find_pods(self) -> list[PodFolder]:
+        """The addresses of pods that are here already, and what they have been given; returns those that
+        were never set up, as far as can be known."""
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o711)
+        unknown = []
         for folder in pod_folders(self._directory):
             record = folder.record()
-            if record is not None and record.ip:
-                self._addresses[folder.uid] = record.ip
+            if record is None:
+                unknown.append(folder)
+                continue
+            if record.ip:
+                self._addresses.keep(folder.uid, record.ip)
             given = read_given(folder)
             if given is not None:
                 self._allocations.keep(folder.uid, given)
-
-    def _take_address(self, pod: Pod, runtime: PodRuntime) -> str:
-        if pod.spec.host_network is True:
-            return runtime.host
-        known = self._addresses.get(pod.metadata.uid)
-        if known is not None:
-            return known
-        taken = {runtime.host, *self._addresses.values()}
-        size = runtime.network.num_addresses
-        # Nodes of other clusters on this machine begin elsewhere.
-        place = zlib.crc32(str(self._directory.absolute()).encode()) & ~0xFF
-        while True:
-            place += 1
-            address = str(runtime.network[place % (size - 2) + 1])
-            if address not in taken and not address.endswith((".0", ".255")):
-                self._addresses[pod.metadata.uid] = address
-                return address
+        return unknown
 
     async def reconcile(self, ctx: Context[Pod]) -> Result | None:
         """Bring a pod one step on."""
         pod = ctx.obj
         worker = self._workers.get(pod.metadata.uid)
         if worker is None:
+            await self._end_namesakes(ctx.key)
             if await self._has_left(pod):
                 await self._let_go(pod, ctx)
                 return None
@@ -298,7 +293,7 @@ class NodeAgent(Reconciler[Pod]):
         return Requeue(after=max(0.05, min(after, _LONGEST_WAIT * 20))) if after < math.inf else None
 
     def _take_on(self, pod: Pod, runtime: PodRuntime, key: Key) -> PodWorker:
-        address = self._take_address(pod, runtime)
+        address = self._addresses.take(pod, runtime)
         worker = PodWorker(self._tools, runtime, pod, address, lambda: self._controller.queue.add(key))
         self._workers[pod.metadata.uid] = worker
         return worker
@@ -333,7 +328,7 @@ class NodeAgent(Reconciler[Pod]):
         """Whether nothing is here any more of a pod that has ended; finalizers may keep its object."""
         if not pod.metadata.is_deleting or pod.status.phase not in ("Succeeded", "Failed"):
             return False
-        return await asyncio.to_thread(PodFolder(self._directory, pod.metadata.uid).record) is None
+        return not await asyncio.to_thread(lambda: PodFolder(self._directory, pod.metadata.uid).exists)
 
     async def _let_go(self, pod: Pod, ctx: Context[Pod]) -> None:
         """Let the object of a pod go that has ended here; once, however long finalizers keep it."""
@@ -345,7 +340,7 @@ class NodeAgent(Reconciler[Pod]):
         """Whether the node has no room for a pod that is new here, or is short of something that the pod
         would make worse; it has failed then."""
         folder = PodFolder(self._directory, pod.metadata.uid)
-        if pod.status.phase != "Pending" or await asyncio.to_thread(folder.record) is not None:
+        if pod.status.phase != "Pending" or await asyncio.to_thread(lambda: folder.exists):
             return False
         refused = rejection(pod, self.pressure.conditions) or port_rejection(pod, self._active_pods)
         refused = refused or self._allocations.take_on(pod)
@@ -353,13 +348,17 @@ class NodeAgent(Reconciler[Pod]):
             return False
         self._tools.recorder.event(pod, "Warning", refused.reason, refused.reason, refused.message)
         message = f"{REJECTED}{refused.message}"
-        patch = MergePatch({"status": {"phase": "Failed", "reason": refused.reason, "message": message}})
+        status = {"phase": "Failed", "reason": refused.reason, "message": message}
+        patch = MergePatch({"metadata": {"uid": pod.metadata.uid}, "status": status})
         with suppress(NotFound):
             await ctx.client.status.patch(pod, patch)
         return True
 
     def _active_pods(self) -> list[Pod]:
         return [each.pod for each in self._workers.values() if each.is_active]
+
+    def _running(self) -> list[tuple[Pod, PodFolder]]:
+        return [(each.pod, each.folder) for each in list(self._workers.values()) if each.is_active]
 
     async def _runtime_of(self, pod: Pod) -> PodRuntime | None:
         """How to run a pod; None, and an event, if there is no such way here."""
@@ -387,15 +386,20 @@ class NodeAgent(Reconciler[Pod]):
     async def _remove(self, worker: PodWorker) -> None:
         await worker.remove()
         self._workers.pop(worker.uid, None)
-        self._addresses.pop(worker.uid, None)
+        self._addresses.release(worker.uid)
         self._wake(self._allocations.release(worker.uid))
         await self._follow_ports(worker)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """A pod is gone from the API: whatever still runs of it is ended."""
+        await self._end_namesakes(ctx.key)
+
+    async def _end_namesakes(self, key: Key) -> None:
+        """End what is left of all pods that had this name. Only one hand works on a name at a time, so none
+        of them is the one that has it now: that one is taken on afterwards."""
         for worker in list(self._workers.values()):
             metadata = worker.pod.metadata
-            if (metadata.namespace, metadata.name) == (ctx.key.namespace, ctx.key.name):
+            if (metadata.namespace, metadata.name) == (key.namespace, key.name):
                 await self._remove(worker)
 
     async def _follow_names(self, services: list[Service], slices: list[EndpointSlice]) -> None:
@@ -425,20 +429,18 @@ class NodeAgent(Reconciler[Pod]):
         for folder in await asyncio.to_thread(pod_folders, self._directory):
             if folder.uid not in known and folder.uid not in self._workers:
                 await self._end_folder(folder)
-                await asyncio.to_thread(self._cgroups.remove, folder.uid)
-                self._addresses.pop(folder.uid, None)
+                self._addresses.release(folder.uid)
                 self._wake(self._allocations.release(folder.uid))
 
-    def _shims(self) -> list[tuple[tuple[str, str, str], int]]:
+    def _shims(self) -> list[tuple[tuple[str, str], int]]:
         """Containers that run, each with the process beside it. Blocking."""
         found = []
         for worker in list(self._workers.values()):
-            metadata = worker.pod.metadata
             for name in worker.folder.containers():
                 numbers = worker.folder.run_numbers(name)
                 shim = worker.folder.shim_of(name, numbers[-1]) if numbers else 0
                 if shim:
-                    found.append(((metadata.namespace, metadata.name, name), shim))
+                    found.append(((worker.uid, name), shim))
         return found
 
     def _make_controller(self) -> Controller[Pod]:
@@ -483,32 +485,4 @@ def _machine(settings: AgentSettings, namespaces: Sequence[str]) -> Machine:
         environment=environment,
         hidden=(str(Path(settings.directory).absolute()), *settings.hidden),
         is_writable=settings.is_writable,
-    )
-
-
-FollowNames = Callable[[list[Service], list[EndpointSlice]], Coroutine[Any, Any, None]]
-
-
-class _NamesReconciler(Reconciler[Service]):
-    def __init__(self, follow: FollowNames) -> None:
-        self._follow: Final = follow
-
-    async def reconcile(self, ctx: Context[Service]) -> Result | None:
-        services = [*(await ctx.cache.list(Service))]
-        slices = [*(await ctx.cache.list(EndpointSlice))]
-        await self._follow(services, slices)
-        return None
-
-
-def _to_names(_context: MapContext, _obj: object) -> Iterable[Key]:
-    return (_NAMES_KEY,)
-
-
-def _names_controller(follow: FollowNames) -> Controller[Any]:
-    return (
-        Builder[Any](name="service-names")
-        .watches(Service, to=_to_names)
-        .watches(EndpointSlice, to=_to_names)
-        .options(need_leader_election=False)
-        .build(_NamesReconciler(follow))
     )

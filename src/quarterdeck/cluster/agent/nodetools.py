@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from quarterdeck.api import Quantity
 from quarterdeck.api.k8s import Service
 from quarterdeck.client import Client
 from quarterdeck.cluster.agent.container.cgroup import Cgroups
 from quarterdeck.cluster.agent.container.container import Containers
-from quarterdeck.cluster.agent.container.control import Spawn
 from quarterdeck.cluster.agent.container.runtime import PodRuntime
 from quarterdeck.cluster.agent.machine.allocation import Allocations
 from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.runtime.contract import Recorder
 
-__all__ = ["NodeTools"]
+__all__ = ["NodeTools", "Spawn"]
+
+
+class Spawn(Protocol):
+    """Starts a task that somebody owns."""
+
+    def __call__(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,14 @@
 It listens on a Unix socket in a folder that only the API server's user can open. Who may ask for what was
 decided there; here everything is answered.
 
-    GET      /containerLogs/<namespace>/<pod>/<container>    options as ``pods/log`` has them
-    any      /proxy/<namespace>/<pod>/<scheme>/<port>/…      a request for the pod
-    GET/POST /exec/…  /attach/…  /portForward/<namespace>/<pod>
-    GET      /dial/<namespace>/<pod>/<port>                  a connection to the pod, byte by byte
+    GET      /containerLogs/<pod>/<uid>/<container>          options as ``pods/log`` has them
+    any      /proxy/<pod>/<uid>/<scheme>/<port>/…            a request for the pod
+    GET/POST /exec/…  /attach/…  /portForward/<pod>/<uid>
+    GET      /dial/<pod>/<uid>/<port>                        a connection to the pod, byte by byte
     GET      /stats                                          what pods use
+
+A pod is meant by its uid; the name is for what is said. Whatever was opened for a pod ends with it: the next
+pod of that name, or at that address, is another.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from quarterdeck.cluster.agent.container.log import LogOptions, read_log
+from quarterdeck.cluster.agent.record.log import LogOptions, read_log
 from quarterdeck.cluster.agent.stream.command import attach_to, run_in, take_command
 from quarterdeck.cluster.agent.stream.forward import take_forward
 from quarterdeck.cluster.agent.stream.passing import pass_on
@@ -45,6 +48,7 @@ __all__ = ["NodeServer"]
 _TEXT_PROTOCOLS: Final = ("binary.k8s.io",)
 _BODY_LIMIT: Final = 16 * 1024 * 1024
 _DIAL_SECONDS: Final = 10.0
+_LAST_WORDS_SECONDS: Final = 5.0
 
 
 class NodeServer:
@@ -73,18 +77,32 @@ class NodeServer:
     def _serve(self, request: Request) -> Response | Awaitable[Response]:
         parts = request.path.strip("/").split("/")
         match parts:
-            case ["containerLogs", namespace, name, container]:
-                return self._log(request, namespace, name, container)
-            case ["exec" | "attach" as verb, namespace, name, container]:
-                return self._command(request, verb, namespace, name, container)
-            case ["portForward", namespace, name]:
-                return self._forward(request, namespace, name)
-            case ["proxy", namespace, name, scheme, port, *_]:
-                return self._proxy(request, namespace, name, (scheme, port))
-            case ["dial", namespace, name, port]:
-                return self._dial(namespace, name, port)
             case ["stats"]:
                 return self._stats()
+            case [verb, name, uid, *rest]:
+                worker = self._agent.workers.get(uid)
+                if worker is None or worker.gone.is_set():
+                    return text(404, f'pod "{name}" not found\n')
+                return self._serve_pod(request, worker, [verb, *rest])
+        return text(404, "404 page not found\n")
+
+    def _serve_pod(
+        self, request: Request, worker: PodWorker, parts: list[str]
+    ) -> Response | Awaitable[Response]:
+        match parts:
+            case ["containerLogs", container]:
+                return self._log(request, worker, container)
+            case ["exec" | "attach" as verb, container]:
+                return self._command(request, verb, worker, container)
+            case ["portForward"]:
+                metadata = worker.pod.metadata
+                where = f"{metadata.name}_{metadata.namespace}"
+                return _ending_with(worker, take_forward(request, self._agent.dialer, worker.ip, where))
+            case ["proxy", scheme, port, *_]:
+                rest = "/" + request.raw_path.split("/", 6)[6]
+                return pass_on(self._agent.dialer, request, worker.pod, (scheme, port), worker.ip, rest)
+            case ["dial", port] if port.isdigit():
+                return self._dial(worker, int(port))
         return text(404, "404 page not found\n")
 
     def _stats(self) -> Response:
@@ -93,44 +111,27 @@ class NodeServer:
         rows = tuple((*container, *used) for container, used in usage.found.items())
         return Response(200, msgspec.json.encode(NodeUsage(*usage.machine, rows)))
 
-    async def _proxy(self, request: Request, namespace: str, name: str, door: tuple[str, str]) -> Response:
-        """A request for a pod, passed on."""
-        worker = self._worker(namespace, name)
-        if worker is None:
-            return text(404, f'pod "{name}" not found\n')
-        rest = "/" + request.raw_path.split("/", 6)[6]
-        return await pass_on(self._agent.dialer, request, worker.pod, door, worker.ip, rest)
-
-    async def _dial(self, namespace: str, name: str, port: str) -> Response:
+    async def _dial(self, worker: PodWorker, port: int) -> Response:
         """A connection to a pod, for the API server's webhooks."""
-        worker = self._worker(namespace, name)
-        if worker is None or not port.isdigit():
-            return text(404, f'pod "{name}" not found\n')
         try:
             async with asyncio.timeout(_DIAL_SECONDS):
-                reader, writer = await self._agent.dialer.open(worker.ip, int(port))
+                reader, writer = await self._agent.dialer.open(worker.ip, port)
         except (OSError, TimeoutError) as error:
             return text(503, f"{error}\n")
 
         async def talk(stream: RawStream) -> None:
-            await relay(stream, reader, writer)
+            try:
+                await relay(stream, reader, writer)
+            finally:
+                writer.close()
 
-        return Response(101, headers=[("Connection", "Upgrade"), ("Upgrade", "tcp")], takeover=talk)
+        headers = [("Connection", "Upgrade"), ("Upgrade", "tcp")]
+        return _ending_with(worker, Response(101, headers=headers, takeover=talk))
 
-    def _worker(self, namespace: str, name: str) -> PodWorker | None:
-        for worker in self._agent.workers.values():
-            metadata = worker.pod.metadata
-            if (metadata.namespace, metadata.name) == (namespace, name):
-                return worker
-        return None
-
-    async def _log(self, request: Request, namespace: str, name: str, container: str) -> Response:
-        worker = self._worker(namespace, name)
-        if worker is None:
-            return text(404, f'pod "{name}" not found\n')
+    async def _log(self, request: Request, worker: PodWorker, container: str) -> Response:
         numbers = await asyncio.to_thread(worker.folder.run_numbers, container)
         wants_previous = request.param("previous") in ("true", "1")
-        where = f'container "{container}" in pod "{name}"'
+        where = f'container "{container}" in pod "{worker.pod.metadata.name}"'
         if wants_previous:
             if len(numbers) < 2:
                 return text(400, f"previous terminated {where} not found")
@@ -146,15 +147,12 @@ class NodeServer:
         options = _options(request)
         folder = worker.folder.run_path(container, number)
         if is_websocket(request):
-            return _by_websocket(request, read_log(folder, options))
+            return _ending_with(
+                worker, _by_websocket(request, read_log(folder, options)), _LAST_WORDS_SECONDS
+            )
         return Response(200, content_type="text/plain", stream=PulledStream(read_log(folder, options)))
 
-    async def _command(
-        self, request: Request, verb: str, namespace: str, name: str, container: str
-    ) -> Response:
-        worker = self._worker(namespace, name)
-        if worker is None:
-            return text(404, f'pod "{name}" not found\n')
+    async def _command(self, request: Request, verb: str, worker: PodWorker, container: str) -> Response:
         run = (await asyncio.to_thread(worker.view_of, container)).run
         if run is None or not run.is_running:
             return text(500, f'container not found ("{container}")')
@@ -166,13 +164,30 @@ class NodeServer:
                 return await attach_to(folder, remote, options)
             return await run_in(self._agent.containers, folder, words, remote, options)
 
-        return take_command(request, serve)
+        return _ending_with(worker, take_command(request, serve), _LAST_WORDS_SECONDS)
 
-    def _forward(self, request: Request, namespace: str, name: str) -> Response:
-        worker = self._worker(namespace, name)
-        if worker is None:
-            return text(404, f'pod "{name}" not found\n')
-        return take_forward(request, self._agent.dialer, worker.ip, f"{name}_{namespace}")
+
+def _ending_with(worker: PodWorker, response: Response, patience: float = 0.0) -> Response:
+    """The same, but the connection ends with the pod, ``patience`` seconds later at most."""
+    takeover = response.takeover
+    if takeover is None:
+        return response
+
+    async def bound(stream: RawStream) -> None:
+        talking = asyncio.ensure_future(takeover(stream))
+        waiting = asyncio.ensure_future(worker.gone.wait())
+        try:
+            await asyncio.wait([talking, waiting], return_when=asyncio.FIRST_COMPLETED)
+            if not talking.done() and patience:
+                await asyncio.wait([talking], timeout=patience)
+            if talking.done():
+                talking.result()
+        finally:
+            for task in (talking, waiting):
+                task.cancel()
+            await asyncio.gather(talking, waiting, return_exceptions=True)
+
+    return Response(response.status, headers=response.headers, takeover=bound)
 
 
 def _by_websocket(request: Request, chunks: AsyncIterator[bytes]) -> Response:

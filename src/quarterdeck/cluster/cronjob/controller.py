@@ -18,6 +18,7 @@ from quarterdeck.errors import (
     AlreadyExists,
     ApiError,
     ConfigError,
+    ForeignObject,
     NotFound,
     QuarterdeckError,
     ReconcileError,
@@ -29,11 +30,11 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext, for_owner
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.event.subject import reference_to
 from quarterdeck.runtime.loop.clock import LoopClock
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 from quarterdeck.wire.gostyle import quote
 
 __all__ = ["NAME", "cronjob_controller"]
@@ -223,7 +224,7 @@ class _Run:
         try:
             job = await ctx.create(wanted)
             ctx.event("Normal", "SuccessfulCreate", f"Created job {job.metadata.name}")
-        except AlreadyExists:
+        except (AlreadyExists, ForeignObject):
             job = await ctx.get(Job, wanted.metadata.name, wanted.metadata.namespace, live=True)
             if not is_controlled_by(cron_job, job.metadata) or self._is_active(job.metadata.uid):
                 return False

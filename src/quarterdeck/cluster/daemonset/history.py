@@ -11,7 +11,7 @@ from quarterdeck.client import MergePatch
 from quarterdeck.cluster.podset.podview import PodView
 from quarterdeck.cluster.podset.revision import REVISION_LABEL, list_revisions, revision_data, template_of
 from quarterdeck.cluster.podset.templatehash import template_hash
-from quarterdeck.errors import AlreadyExists, ReconcileError, ignore_not_found
+from quarterdeck.errors import AlreadyExists, ForeignObject, ReconcileError, ignore_not_found
 from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["History", "clean_up", "sync_history"]
@@ -69,7 +69,7 @@ async def _create(
     )
     try:
         return await ctx.create(wanted)
-    except AlreadyExists as error:
+    except (AlreadyExists, ForeignObject) as error:
         found = await ctx.get(ControllerRevision, wanted.metadata.name, wanted.metadata.namespace, live=True)
         if thaw(found.data or {}) == data or template_of(found) == template:
             return found

@@ -41,9 +41,9 @@ from quarterdeck.cluster.deployment.status import (
     with_condition,
 )
 from quarterdeck.cluster.podset.podwriter import is_terminating
-from quarterdeck.errors import AlreadyExists, ApiError, QuarterdeckError, ignore_not_found
-from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.errors import AlreadyExists, ApiError, ForeignObject, QuarterdeckError, ignore_not_found
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 __all__ = ["Rollout"]
 
@@ -110,7 +110,7 @@ class Rollout:
         wanted = new_set(ctx.obj, self.old, revision)
         try:
             created = await ctx.create(wanted)
-        except AlreadyExists as error:
+        except (AlreadyExists, ForeignObject) as error:
             created = await self._existing(wanted, error)
             await self._note(str(revision), names.SET_CREATED, None)
             return created
@@ -125,7 +125,7 @@ class Rollout:
         await self._note(str(revision), names.SET_CREATED, text)
         return created
 
-    async def _existing(self, wanted: ReplicaSet, error: AlreadyExists) -> ReplicaSet:
+    async def _existing(self, wanted: ReplicaSet, error: AlreadyExists | ForeignObject) -> ReplicaSet:
         """A ReplicaSet of the same name: ours from an earlier run, or a collision of hashes."""
         ctx = self._ctx
         found = await ctx.get(ReplicaSet, wanted.metadata.name, wanted.metadata.namespace)

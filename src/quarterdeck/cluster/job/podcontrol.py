@@ -7,10 +7,10 @@ from typing import Final
 
 from quarterdeck.api.k8s import Job, Pod
 from quarterdeck.client import Client, StrategicMergePatch
-from quarterdeck.cluster.attempt import attempt_all
 from quarterdeck.cluster.job import names
 from quarterdeck.cluster.job.podstate import PodState
 from quarterdeck.errors import QuarterdeckError, ignore_not_found
+from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["free_pod", "free_pods"]

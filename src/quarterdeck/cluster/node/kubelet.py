@@ -43,10 +43,10 @@ from quarterdeck.runtime.controller.predicate import (
     labels_changed,
 )
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import LoopClock
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 __all__ = ["EVENT_SOURCE", "NAME", "Kubelet"]
 
@@ -117,10 +117,14 @@ class Kubelet(Reconciler[Pod]):
             self._look_again(pod)
 
     async def deleted(self, ctx: DeleteContext) -> None:
-        """Forget a pod, and give its place and its address away."""
-        self._stages.forget(ctx.key)
-        self._room.release(ctx.key)
-        memory = self._pods.pop(ctx.key, None)
+        """Forget a pod."""
+        self._forget(ctx.key)
+
+    def _forget(self, key: Key) -> None:
+        """Give the place and the address of a pod that is gone away."""
+        self._stages.forget(key)
+        self._room.release(key)
+        memory = self._pods.pop(key, None)
         if memory is not None and self._addresses is not None:
             self._addresses.discard(memory.ip)
 
@@ -260,6 +264,14 @@ class Kubelet(Reconciler[Pod]):
         self._breath -= 1
         return True
 
+    def _pods_on_node(self, ctx: MapContext, node: Node) -> Iterable[Key]:
+        """All pods of a node: a new one of that name may have another address."""
+        keys = [pod.key for pod in ctx.cache.lookup(Pod, node_name(node.metadata.name))]
+        for key in keys:
+            if key in self._pods:
+                self._pods[key].settled = ""
+        return keys
+
     def _pods_of_stages(self, ctx: MapContext, stage: Stage) -> Iterable[Key]:
         """A stage that comes, changes or goes concerns all pods."""
         for memory in self._pods.values():
@@ -269,8 +281,10 @@ class Kubelet(Reconciler[Pod]):
     def _recall(self, pod: Pod, now: float) -> _Memory:
         memory = self._pods.get(pod.key)
         if memory is None or memory.uid != pod.metadata.uid:
-            self._room.release(pod.key)  # of an earlier pod of this name
+            self._forget(pod.key)  # an earlier pod of this name
             memory = _Memory(pod.metadata.uid, begin_of(pod, now), pod.status.pod_ip)
+            if memory.ip and self._addresses is not None:
+                self._addresses.add(memory.ip)
             self._pods[pod.key] = memory
         return memory
 
@@ -323,7 +337,7 @@ class Kubelet(Reconciler[Pod]):
         made: Controller[Pod] = (
             Builder(name=NAME)
             .for_(Pod, predicates=[Predicate("matters", create=_is_on_a_node, update=self._matters)])
-            .watches(Node, to=_pods_on_node, predicates=[_NODE_MATTERS])
+            .watches(Node, to=self._pods_on_node, predicates=[_NODE_MATTERS])
             .watches(Stage, to=self._pods_of_stages, optional=True)
             .indexes(Pod, node_name)
             .rbac(
@@ -374,7 +388,3 @@ def _is_on_a_node(event: ObjectEvent[Any]) -> bool:
 
 
 _NODE_MATTERS: Final = condition_changed("Ready") | labels_changed | annotations_changed
-
-
-def _pods_on_node(ctx: MapContext, node: Node) -> Iterable[Key]:
-    return [pod.key for pod in ctx.cache.lookup(Pod, node_name(node.metadata.name))]

@@ -15,7 +15,6 @@ import msgspec
 from quarterdeck.api import Key, Resource, Time
 from quarterdeck.api.k8s import Lease, Node, NodeCondition, Pod
 from quarterdeck.client import StrategicMergePatch
-from quarterdeck.cluster.attempt import attempt_all
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.nodehealth.health import MONITOR_PERIOD, Health
 from quarterdeck.cluster.nodehealth.nodeview import LeaseView, NodeView
@@ -30,11 +29,12 @@ from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.controller.source import FunctionSource, SourceContext
 from quarterdeck.runtime.loop.clock import LoopClock
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 __all__ = ["EVENT_SOURCE", "NAME", "node_lifecycle_controller"]
 

@@ -32,7 +32,6 @@ from quarterdeck.api.k8s import (
     VolumeAttachment,
 )
 from quarterdeck.client import MergePatch, StrategicMergePatch
-from quarterdeck.cluster.attempt import attempt_all
 from quarterdeck.cluster.placement.device import (
     DeviceReader,
     give_devices,
@@ -55,12 +54,13 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result
 from quarterdeck.scheduler.device import Allocation
 from quarterdeck.scheduler.intake import node_info
-from quarterdeck.scheduler.placement.claim import Claims
+from quarterdeck.scheduler.model.claim import Claims
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
 
 __all__ = ["NAME", "SchedulerSettings", "scheduler_controller"]
@@ -380,7 +380,7 @@ def scheduler_controller(settings: SchedulerSettings, recorder: Recorder) -> Con
             Rule(groups=("",), resources=("pods/binding",), verbs=("create",)),
             Rule(
                 groups=("resource.k8s.io",),
-                resources=("resourceclaims", "resourceclaims/status"),
+                resources=("resourceclaims", "resourceclaims/binding", "resourceclaims/status"),
                 verbs=("patch",),
             ),
             Rule(groups=("",), resources=("pods/status",), verbs=("patch",)),

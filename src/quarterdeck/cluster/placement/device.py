@@ -27,7 +27,7 @@ from quarterdeck.scheduler.deviceintake import (
     read_slice,
 )
 from quarterdeck.scheduler.deviceselector import DeviceSelectors
-from quarterdeck.scheduler.placement.claim import Claims
+from quarterdeck.scheduler.model.claim import Claims
 from quarterdeck.scheduler.snapshot import PodInfo
 
 __all__ = ["DeviceReader", "give_devices", "give_up_devices", "problem_of", "uses_devices"]

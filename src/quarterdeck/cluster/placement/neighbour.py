@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from quarterdeck.api import value_or
+from quarterdeck.scheduler.model.affinity import Term, resolve
 from quarterdeck.scheduler.model.node import NodeState
-from quarterdeck.scheduler.placement.affinity import Term, resolve
 from quarterdeck.scheduler.snapshot import PodInfo
 
 __all__ = ["Neighbours"]

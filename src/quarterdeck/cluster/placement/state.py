@@ -26,13 +26,13 @@ from quarterdeck.cluster.placement.volumelimit import VolumeLimits
 from quarterdeck.cluster.placement.wish import Wishes
 from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.device import Allocation
+from quarterdeck.scheduler.model.affinity import PodAffinities, has_pod_affinity
+from quarterdeck.scheduler.model.claim import Claims
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.node import NodeState
-from quarterdeck.scheduler.model.resource import GPU
+from quarterdeck.scheduler.model.predicate import Predicates
 from quarterdeck.scheduler.model.task import Shape, Task
-from quarterdeck.scheduler.placement.affinity import PodAffinities, has_pod_affinity
-from quarterdeck.scheduler.placement.claim import Claims
-from quarterdeck.scheduler.placement.predicate import Predicates
+from quarterdeck.scheduler.resource import GPU
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
 
 __all__ = ["ELSEWHERE", "Demand", "PlacementState", "summary"]

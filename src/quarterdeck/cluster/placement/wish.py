@@ -11,11 +11,11 @@ from typing import Final
 
 from quarterdeck.api import value_or
 from quarterdeck.api.k8s import NodeSelector, Taint
+from quarterdeck.api.nodeselector import selects_node
 from quarterdeck.api.toleration import tolerates
 from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Shape
-from quarterdeck.scheduler.placement.predicate import accepts
 
 __all__ = ["Wishes"]
 
@@ -56,19 +56,15 @@ class Wishes:
             (value_or(each.weight, 0), NodeSelector(node_selector_terms=(each.preference,))) for each in terms
         ]
         liked = [
-            sum(weight for weight, selector in selectors if accepts(selector, node.info))
+            sum(
+                weight
+                for weight, selector in selectors
+                if selects_node(selector, node.info.name, node.info.labels)
+            )
             for node in self._nodes
         ]
         feared = [
-            sum(
-                1
-                for taint in node.info.taints
-                if taint.effect == _SOFT
-                and not any(
-                    tolerates(each, NodeTaint(taint.key, taint.value, taint.effect))
-                    for each in shape.constraints.tolerations
-                )
-            )
+            sum(taint.effect == _SOFT and not _is_tolerated(shape, taint) for taint in node.info.taints)
             for node in self._nodes
         ]
         most_liked, most_feared = max(liked, default=0) or 1, max(feared, default=0) or 1

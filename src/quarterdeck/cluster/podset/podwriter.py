@@ -7,9 +7,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from quarterdeck.api import ObjectMeta, Resource, owner_reference
 from quarterdeck.api.k8s import Pod, PodTemplateSpec
-from quarterdeck.cluster.attempt import attempt_all
 from quarterdeck.cluster.podset.podview import PodView
 from quarterdeck.errors import ApiError, NotFound, QuarterdeckError
+from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["MAX_CHANGES", "Outcome", "Telling", "create_pods", "is_terminating", "pod_of", "remove_pods"]

@@ -14,7 +14,7 @@ from quarterdeck.api import ObjectMeta, Resource, Selector, from_dict, owner_ref
 from quarterdeck.api.k8s import ControllerRevision, PodTemplateSpec
 from quarterdeck.cluster.podset.claim import claim
 from quarterdeck.cluster.podset.templatehash import fnv32, safe_encode
-from quarterdeck.errors import AlreadyExists, ignore_not_found
+from quarterdeck.errors import AlreadyExists, ForeignObject, ignore_not_found
 from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = [
@@ -126,7 +126,7 @@ async def _create(
         )
         try:
             return Revised(await ctx.create(wanted), collisions)
-        except AlreadyExists:
+        except (AlreadyExists, ForeignObject):
             found = await ctx.get(
                 ControllerRevision, wanted.metadata.name, wanted.metadata.namespace, live=True
             )

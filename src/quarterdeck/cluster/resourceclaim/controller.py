@@ -24,9 +24,9 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result
 
 __all__ = ["EVENT_SOURCE", "NAME", "resource_claim_controller"]
 
@@ -286,7 +286,11 @@ def resource_claim_controller(recorder: Recorder) -> Controller[Resource]:
                 resources=("resourceclaims",),
                 verbs=("create", "delete", "update"),
             ),
-            Rule(groups=("resource.k8s.io",), resources=("resourceclaims/status",), verbs=("update",)),
+            Rule(
+                groups=("resource.k8s.io",),
+                resources=("resourceclaims/binding", "resourceclaims/status"),
+                verbs=("update",),
+            ),
             Rule(groups=("",), resources=("pods/status",), verbs=("patch",)),
         )
         .options(max_concurrent_reconciles=_WORKERS, field_manager=FIELD_MANAGER)

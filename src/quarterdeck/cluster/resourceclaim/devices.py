@@ -8,9 +8,10 @@ that is claimed is not taken away from what the node has of the resource: use on
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any, Final
 
-from quarterdeck.api import ObjectMeta, Quantity, owner_reference
+from quarterdeck.api import Key, ObjectMeta, Quantity, owner_reference
 from quarterdeck.api.k8s import DeviceClass, Node, ResourceSlice
 from quarterdeck.api.k8s.resource import (
     CELDeviceSelector,
@@ -23,14 +24,15 @@ from quarterdeck.api.k8s.resource import (
     ResourceSliceSpec,
 )
 from quarterdeck.cluster.node import names
-from quarterdeck.errors import NotFound, ignore_already_exists
+from quarterdeck.errors import NotFound, ignore_already_exists, ignore_not_found
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result
 
 __all__ = ["NAME", "device_slice", "simulated_device_controller"]
 
@@ -92,12 +94,25 @@ async def _publish(ctx: Context[Node]) -> Result | None:
             with ignore_already_exists():
                 await ctx.create(wanted)
             continue
-        if len(known.spec.devices) != len(wanted.spec.devices):
+        if _is_of_earlier(known, node):  # its end wakes the node, which publishes its own
+            with ignore_not_found():
+                await ctx.client.delete(known, uid=known.metadata.uid)
+        elif len(known.spec.devices) != len(wanted.spec.devices):
             pool = known.spec.pool
             generation = pool.generation + 1 if isinstance(pool.generation, int) else 1
             spec = wanted.spec.evolve(pool=wanted.spec.pool.evolve(generation=generation))
             await ctx.client.update(known.evolve(spec=spec))
     return None
+
+
+def _is_of_earlier(known: ResourceSlice, node: Node) -> bool:
+    """Whether a slice was published by a node that had this name before."""
+    owners = [each for each in known.metadata.owner_references if each.kind == "Node"]
+    return bool(owners) and all(each.uid != node.metadata.uid for each in owners)
+
+
+def _to_node(_context: MapContext, published: ResourceSlice) -> Iterable[Key]:
+    return (Key("", published.spec.node_name),) if published.spec.node_name else ()
 
 
 async def _make_class(ctx: Context[Node], driver: str) -> None:
@@ -118,6 +133,7 @@ def _has_devices(event: ObjectEvent[Any]) -> bool:
 _NODES: Final = Predicate(
     "nodes_with_devices", create=_has_devices, update=_has_devices, delete=lambda _: False
 )
+_GONE: Final = Predicate("gone", create=lambda _: False, update=lambda _: False)
 _NEVER: Final = Predicate("never", create=lambda _: False, update=lambda _: False, delete=lambda _: False)
 
 
@@ -126,10 +142,14 @@ def simulated_device_controller() -> Controller[Node]:
     return (
         Builder(name=NAME)
         .for_(Node, predicates=[_NODES])
-        .watches(ResourceSlice, predicates=[_NEVER])
+        .watches(ResourceSlice, to=_to_node, predicates=[_GONE])
         .watches(DeviceClass, predicates=[_NEVER])
         .rbac(
-            Rule(groups=("resource.k8s.io",), resources=("resourceslices",), verbs=("create", "update")),
+            Rule(
+                groups=("resource.k8s.io",),
+                resources=("resourceslices",),
+                verbs=("create", "delete", "update"),
+            ),
             Rule(groups=("resource.k8s.io",), resources=("deviceclasses",), verbs=("create",)),
         )
         .options(field_manager=NAME)

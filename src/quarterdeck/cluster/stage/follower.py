@@ -32,9 +32,9 @@ from quarterdeck.cluster.stage.types import Stage
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Cache, Entry
 from quarterdeck.runtime.contract import Recorder
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 __all__ = ["StageFollower"]
 

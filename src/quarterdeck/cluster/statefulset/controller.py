@@ -15,7 +15,6 @@ import msgspec
 from quarterdeck.api import UNSET, Key, Selector, Time, value_or
 from quarterdeck.api.k8s import ControllerRevision, PersistentVolumeClaim, Pod, StatefulSet
 from quarterdeck.api.k8s.apps import StatefulSetStatus
-from quarterdeck.cluster.attempt import attempt_all
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.podset.claim import claim, uncontrolled
 from quarterdeck.cluster.podset.podwriter import MAX_CHANGES
@@ -43,10 +42,11 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import LoopClock
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 __all__ = ["NAME", "statefulset_controller"]
 

@@ -21,7 +21,7 @@ from quarterdeck.cluster.statefulset.retention import (
     is_deleted_when_scaled,
     wanted_owners,
 )
-from quarterdeck.errors import AlreadyExists, NotFound, QuarterdeckError, ReconcileError
+from quarterdeck.errors import AlreadyExists, ForeignObject, NotFound, QuarterdeckError, ReconcileError
 from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["PodControl"]
@@ -45,7 +45,7 @@ class PodControl:
         failure: QuarterdeckError | None = None
         try:
             await self._ctx.create(pod)
-        except AlreadyExists:
+        except (AlreadyExists, ForeignObject):
             raise
         except QuarterdeckError as error:
             failure = error

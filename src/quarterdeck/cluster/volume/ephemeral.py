@@ -8,15 +8,15 @@ from typing import Any, Final
 from quarterdeck.api import Key, ObjectMeta, OwnerReference, controller_of
 from quarterdeck.api.k8s import PersistentVolumeClaim, Pod
 from quarterdeck.cluster.names import FIELD_MANAGER
-from quarterdeck.errors import AlreadyExists, NotFound, ReconcileError
+from quarterdeck.errors import AlreadyExists, ForeignObject, NotFound, ReconcileError
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result
 
 __all__ = ["NAME", "ephemeral_volume_controller"]
 
@@ -57,7 +57,7 @@ async def _make_claims(ctx: Context[Pod]) -> Result | None:
         )
         try:
             await ctx.create(PersistentVolumeClaim(metadata=metadata, spec=template.spec))
-        except AlreadyExists:
+        except (AlreadyExists, ForeignObject):
             _check(ctx, pod, await ctx.get(PersistentVolumeClaim, name, ctx.key.namespace, live=True))
     return None
 

@@ -14,8 +14,8 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.predicate import Predicate
-from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result
 
 __all__ = ["NAME", "volume_expand_controller", "wants_more"]
 

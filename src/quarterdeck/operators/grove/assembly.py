@@ -8,17 +8,19 @@ from importlib.metadata import version
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from quarterdeck.api import Resource
 from quarterdeck.api.k8s import HorizontalPodAutoscaler, Role, RoleBinding, Service, ServiceAccount
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.cache import KindOptions
+from quarterdeck.runtime.health.profile import PROFILE_PATH, serve_profile
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.loop.clock import LoopClock, time_now
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule, event_rules
 from quarterdeck.wire.http import Handler, Request, Response
 
 from . import names
@@ -30,18 +32,18 @@ from .backends.report import BackendReport
 from .configuration import OperatorConfiguration, load_configuration
 from .configwatch import ConfigurationWatch
 from .controllers import (
+    Keeper,
     OperatorStatus,
     SharedState,
     Startup,
+    backend_controller,
     clique_controller,
-    gang_controller,
     group_controller,
     set_controller,
     topology_controller,
 )
-from .initc.gate import StartupGate
+from .initc.simulated import StartupGate
 from .metrics import GroveMetrics
-from .profile import PROFILE_PATH, serve_profile
 from .types import definitions
 from .webhooks import Authorizer, GroupGuard, LiveReader, SetGuard, SyncedReader, TopologyGuard
 
@@ -90,28 +92,42 @@ class GroveOperator:
             configuration = load_configuration(environment.settings, self._registry, refuses_unknown=True)
         except ConfigError as error:
             raise ConfigError(f"operators.{environment.name}: {error}") from error
+        is_limited = bool(environment.watch_namespaces)
+        if is_limited and configuration.topology_aware_scheduling.levels:
+            raise ConfigError(
+                f"operators.{environment.name}: topologyAwareScheduling.levels make "
+                f"{names.DEFAULT_TOPOLOGY}, one for the whole cluster: with single namespaces to serve, "
+                "create a ClusterTopologyBinding with the label "
+                f"{names.INSTALLATION}: {environment.namespace}"
+            )
         measured, clock = manager.metrics, LoopClock()
         registry = measured.registry if isinstance(measured, RuntimeMetrics) else Registry()
         recorder = manager.recorder(names.OPERATOR)
         report = BackendReport(
             GroveMetrics(registry), recorder, now=lambda: time_now(clock), clock=clock.monotonic
         )
+        status = OperatorStatus(manager.client, environment.namespace, report, recorder)
+        # Without an election there is nobody else who could write.
+        is_leading = manager.elector is None
         shared = SharedState(
             configuration,
-            BackendManager(self._registry, report),
+            BackendManager(self._registry, report, is_leading=is_leading, recall=status.read),
             report,
             init_image=self._init_image(is_embedded=environment.is_embedded),
+            watch_namespaces=environment.watch_namespaces,
+            namespace=environment.namespace,
         )
-        status = OperatorStatus(manager.client, environment.namespace, report, recorder)
-        startup = Startup(shared, manager.client, status, recorder)
+        keeper = Keeper(shared, manager.client, status)
+        startup = Startup(shared, manager.client, keeper, recorder)
         manager.add(startup)
+        manager.add(keeper)
         if self._watch is not None:
             self._watch.apply_with(startup.switch)
             manager.add(self._watch)
         manager.add(set_controller(shared))
         manager.add(group_controller(shared, recorder))
         manager.add(clique_controller(shared))
-        manager.add(gang_controller(shared))
+        manager.add(backend_controller(shared))
         if shared.has_topology:
             manager.add(topology_controller(shared))
         live = LiveReader(manager.api_reader)
@@ -134,13 +150,14 @@ class GroveOperator:
             others=tuple(
                 OperatorWebhooks(configuration=name, admission=hooks) for name, hooks in others.items()
             ),
-            rules=self._rules(environment.namespace),
+            rules=self._rules(environment.namespace, is_limited=is_limited),
             keeps=(("v1", "ConfigMap", names.STATUS_CONFIG_MAP, environment.namespace),),
             endpoints={PROFILE_PATH: serve_profile} if configuration.debugging.enable_profiling else {},
             open_endpoints={names.STATUS_PATH: _status_handler(status)},
             variables=self._variables(environment),
             init_gate=StartupGate(manager.cache),
             checks={"scheduler-backend": startup.check},
+            can_be_limited=True,
         )
 
     def _init_image(self, *, is_embedded: bool) -> str:
@@ -168,12 +185,14 @@ class GroveOperator:
         return (own, *configuration.authorizer.exempt_service_account_user_names)
 
     @staticmethod
-    def _rules(namespace: str) -> tuple[Rule, ...]:
+    def _rules(namespace: str, *, is_limited: bool) -> tuple[Rule, ...]:
+        kept = () if is_limited else ("create", "delete", "patch")
         return (
             Rule(
                 groups=(names.GROUP,),
                 resources=("clustertopologybindings",),
-                verbs=("create", "delete", "get", "patch"),
+                verbs=("get", *kept),
+                is_cluster_wide=True,
             ),
             Rule(groups=(names.GROUP,), resources=("podcliquesets",), verbs=("get",)),
             Rule(groups=(names.GROUP,), resources=("podcliquescalinggroups",), verbs=("get",)),
@@ -184,6 +203,8 @@ class GroveOperator:
                 verbs=("create", "get", "patch"),
                 namespace=namespace,
             ),
+            # of topologies, which have no namespace
+            *(replace(rule, namespace="default") for rule in event_rules("both") if is_limited),
         )
 
 

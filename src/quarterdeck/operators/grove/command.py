@@ -31,6 +31,12 @@ INSTALL = """\
 Apply the definitions of the operator's kinds, wait until they are served, and end. This is what an init
 container of its Deployment does, such as `crd-installer` of upstream's chart.
 """
+CHECK = """\
+Look whether the operator would start on a cluster with the OperatorConfiguration of a file, and what would
+change for the PodCliqueSets there, before it is applied: the fields, the version of Kubernetes, the scheduler
+backends and what they need, permissions. Nothing is changed: what backends write at their start is a dry run.
+The exit code is 0 if all is well, else the one that `grove run` would end with; 6 also for permissions.
+"""
 RELOAD = """\
 Make a running operator (`quarterdeck grove run`) look for scheduler backends and read its file again.
 """
@@ -57,7 +63,7 @@ def add_command(commands: Any) -> None:
     run = actions.add_parser("run", help="run the operator alone", description=RUN)
     run.add_argument("--config", type=Path, required=True, help="YAML file with an OperatorConfiguration")
     _add_cluster(run)
-    run.add_argument("--namespace", default="grove-system", help="of the operator (default: %(default)s)")
+    _add_place(run)
     run.add_argument("--webhook-url", default="", help="https://host:port the API server calls")
     run.add_argument("--install", action="store_true", help="create the namespace, apply the definitions")
     run.set_defaults(run=run_operator)
@@ -74,6 +80,19 @@ def add_command(commands: Any) -> None:
         help="print it in the form that `quarterdeck up --config` and `run --config` take",
     )
     convert.set_defaults(run=convert_configuration)
+    check = actions.add_parser(
+        "check-config", help="try a configuration on a cluster before it is applied", description=CHECK
+    )
+    check.add_argument("config", type=Path, metavar="FILE", help="as for `grove run --config`")
+    _add_cluster(check)
+    _add_place(check)
+    check.add_argument(
+        "--account",
+        default="",
+        metavar="NAME",
+        help="the operator's service account, whose permissions are looked at (default: yours)",
+    )
+    check.set_defaults(run=check_configuration)
     backends = actions.add_parser("backends", help="list scheduler backends", description=BACKENDS)
     backends.set_defaults(run=list_backends)
     more = backends.add_subparsers(title="actions", metavar="ACTION", parser_class=_Arguments)
@@ -85,6 +104,17 @@ def add_command(commands: Any) -> None:
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
     parser.add_argument("--context", default="", help="context of the kubeconfig")
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--namespace", default="grove-system", help="of the operator (default: %(default)s)")
+    parser.add_argument(
+        "--watch-namespaces",
+        type=lambda text: tuple(dict.fromkeys(text.split(","))),
+        default=(),
+        metavar="NAME,NAME",
+        help="serve these only, and leave the others to other installations (default: all)",
+    )
 
 
 def run_operator(arguments: argparse.Namespace) -> int:
@@ -99,6 +129,7 @@ def run_operator(arguments: argparse.Namespace) -> int:
             kubeconfig=str(arguments.kubeconfig or ""),
             context=arguments.context,
             namespace=arguments.namespace,
+            watch_namespaces=arguments.watch_namespaces,
             webhook_url=arguments.webhook_url,
             installs=arguments.install,
         )
@@ -110,6 +141,24 @@ def run_operator(arguments: argparse.Namespace) -> int:
         return exit_code_of(error)
     configure(level=configuration.log_level.upper(), format=_FORMATS[configuration.log_format])
     return uvloop.run(program.run(configuration))
+
+
+def check_configuration(arguments: argparse.Namespace) -> int:
+    from quarterdeck.operators.grove.program import GroveProgram, RunOptions
+    from quarterdeck.operators.grove.rehearsal import rehearse
+    from quarterdeck.runtime.log import configure
+
+    configure(level="ERROR")
+    program = GroveProgram(
+        RunOptions(
+            config=arguments.config,
+            kubeconfig=str(arguments.kubeconfig or ""),
+            context=arguments.context,
+            namespace=arguments.namespace,
+            watch_namespaces=arguments.watch_namespaces,
+        )
+    )
+    return asyncio.run(rehearse(program, account=arguments.account, tell=print))
 
 
 def install_crds(arguments: argparse.Namespace) -> int:

@@ -29,6 +29,8 @@ TEMPLATE_HASH: Final = "grove.io/pod-template-hash"
 PODCLIQUE: Final = "grove.io/podclique"
 POD_INDEX: Final = "grove.io/podclique-pod-index"
 SCHEDULER_NAME: Final = "grove.io/scheduler-name"
+INSTALLATION: Final = "grove.io/operator-namespace"
+"""On a topology: the namespace of the operator that keeps it, where several serve namespaces of their own."""
 """On a PodGang: the backend that owns it."""
 
 SERVICE_COMPONENT: Final = "pcs-headless-service"

@@ -25,7 +25,7 @@ from .backends.registry import default_registry
 from .configuration import OperatorConfiguration, load_file
 from .configuration.loading import effective_document
 from .configwatch import ConfigurationWatch
-from .controllers.startup import StartError
+from .controllers.preflight import StartError
 
 __all__ = ["GroveProgram", "RunOptions", "exit_code_of"]
 
@@ -50,6 +50,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     context: str = ""
     namespace: str = "grove-system"
     """Where the operator keeps its own objects."""
+    watch_namespaces: tuple[str, ...] = ()
+    """Serve these only; empty serves all."""
     webhook_url: str = ""
     """``https://host:port`` at which the API server finds the webhooks, instead of through the Service."""
     installs: bool = False
@@ -70,7 +72,7 @@ class GroveProgram:
         """Run until a signal comes; returns the exit code of the process."""
         watch = ConfigurationWatch(self._options.config, default_registry)
         try:
-            program = self._make(configuration, watch)
+            program = self.make(configuration, watch)
         except ConfigError as error:
             return _failed(error, MANAGER_FAILED)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, watch.request_reload)
@@ -81,7 +83,8 @@ class GroveProgram:
                 return _failed(error, exit_code_of(error))
         return 0
 
-    def _make(self, configuration: OperatorConfiguration, watch: ConfigurationWatch) -> Program:
+    def make(self, configuration: OperatorConfiguration, watch: ConfigurationWatch | None = None) -> Program:
+        """What would run; raises ``ConfigError``."""
         options, server = self._options, configuration.server
         election = configuration.leader_election
         manual = server.webhooks.cert_provision_mode == "manual"
@@ -92,6 +95,7 @@ class GroveProgram:
             [GroveOperator(watch=watch)],
             ProgramOptions(
                 namespace=options.namespace,
+                watch_namespaces=options.watch_namespaces,
                 settings={"grove": effective_document(configuration)},
                 installs=options.installs,
                 webhook_host=server.webhooks.bind_address or "0.0.0.0",  # noqa: S104  a container's address

@@ -9,7 +9,7 @@ from quarterdeck.api import Resource
 from quarterdeck.runtime.cache import KindOptions
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 
 from .controllers import jobset_controller, placement_controller
 from .types import definition

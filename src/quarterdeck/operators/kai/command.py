@@ -285,8 +285,8 @@ def _fields(option: str, text: str) -> tuple[str, dict[str, str]]:
 
 def _gang(name: str, fields: dict[str, str]) -> Change:
     from quarterdeck.api import Quantity
-    from quarterdeck.scheduler.model.resource import GPU, resources_of
     from quarterdeck.scheduler.plan import submit_gang
+    from quarterdeck.scheduler.resource import GPU, resources_of
     from quarterdeck.scheduler.snapshot import TopologyConstraint
 
     known = ("queue", "pods", "min", "gpu", "cpu", "memory", "priority", "topology", "required", "preferred")

@@ -29,7 +29,7 @@ from quarterdeck.runtime.cache import KindOptions
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 
 _READ_BY_WEBHOOKS: Final = (
     Rule(groups=("",), resources=("endpoints", "nodes", "secrets"), verbs=("get", "list")),

@@ -16,7 +16,7 @@ from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.operator.install import install_definitions
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.webhook import AdmissionWebhook
 
 from . import names
@@ -133,7 +133,7 @@ class MissingDefinitions:
     """Installs what gang schedulers would bring along; an embedded cluster has none of them."""
 
     name: Final = "trainer-definitions"
-    needs_leader_election: Final = False
+    needs_leader_election: Final = True
 
     def __init__(self, client: Client) -> None:
         self._client: Final = client

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from quarterdeck.api import Key
 from quarterdeck.runtime.cache import Index
 
 from .logic.info import spec_of
 from .lookup import RUNTIMES, runtime_namespace
 from .types import AnyRuntime, TrainJob
 
-__all__ = ["JOBS_BY_RUNTIME", "runtime_value", "values_of"]
+__all__ = ["JOBS_BY_RUNTIME", "runtime_value", "value_of", "values_of"]
 
 
 def values_of(job: TrainJob) -> Iterable[str]:
@@ -22,8 +23,13 @@ def values_of(job: TrainJob) -> Iterable[str]:
 
 def runtime_value(runtime: AnyRuntime) -> str:
     """The value under which the TrainJobs of a runtime are found."""
-    gvk = type(runtime).type_info.gvk
-    return f"{gvk.kind}.{gvk.group}/{runtime.metadata.namespace}/{runtime.metadata.name}"
+    return value_of(type(runtime), runtime.key)
+
+
+def value_of(kind: type[AnyRuntime], key: Key) -> str:
+    """The same for a runtime of which only kind and name are left."""
+    gvk = kind.type_info.gvk
+    return f"{gvk.kind}.{gvk.group}/{key.namespace}/{key.name}"
 
 
 JOBS_BY_RUNTIME: Final[Index[TrainJob]] = Index("trainjobs-by-runtime", values_of)

@@ -143,6 +143,10 @@ JOBSET_MISSING: Final = "JobSetMissing"
 """A condition that only stays as long as there is no JobSet on the cluster; upstream has none for it."""
 JOBSET_NOT_INSTALLED: Final = "JobSetNotInstalled"
 JOBSET_INSTALLED: Final = "JobSetInstalled"
+NAME_TAKEN: Final = "NameTaken"
+"""Condition: an object of a TrainJob would have a name that somebody else's object has."""
+FOREIGN_OBJECT: Final = "ForeignObject"
+OWN_OBJECTS: Final = "OwnObjects"
 
 # Reasons of events.
 CREATION_FAILED: Final = "TrainJobResourcesCreationFailed"
@@ -153,6 +157,7 @@ CURVE_SECRET_REPLACED: Final = "FluxCurveSecretReplaced"
 JOBSET_RECREATED: Final = "JobSetRecreated"
 STATUS_WRITE_FAILED: Final = "StatusUpdateFailed"
 FINALIZER_WRITE_FAILED: Final = "FinalizerUpdateFailed"
+RUNTIME_GONE: Final = "RuntimeGone"
 
 TRAIN_JOB_CONTROLLER: Final = "trainjob_controller"
 TRAINING_RUNTIME_CONTROLLER: Final = "trainingruntime_controller"

@@ -13,7 +13,7 @@ from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.backoff import EndlessBackoff
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.operator.install import create_namespace
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 
 from . import names
 

@@ -9,6 +9,7 @@ from quarterdeck.runtime.cache.entry import Entry, EntryFactory
 from quarterdeck.runtime.cache.index import Index, IndexTable
 from quarterdeck.runtime.cache.store import Store
 from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["IndexSet"]
@@ -48,7 +49,7 @@ class IndexSet:
             return
         table = self._make_table(index)
         for entry in entries:
-            self._insert(table, entry)
+            self._change(table.insert, table, entry)
         self._filled[index.name] = table
         self._collect()
 
@@ -64,7 +65,7 @@ class IndexSet:
                 for entry in list(store.entries()):
                     # What changed since the pass began was indexed when it changed.
                     if store.get(entry.namespace, entry.name) is entry:
-                        self._insert(table, entry)
+                        self._change(table.insert, table, entry)
                     if turn.is_over:
                         await turn.end()
             self._filled[index.name] = table
@@ -80,19 +81,16 @@ class IndexSet:
     def swap(self, old: Entry | None, new: Entry | None) -> None:
         """An entry left a store, another one entered it."""
         for table in self._tables:
-            try:
-                if old is not None:
-                    table.remove(old)
-                if new is not None:
-                    table.insert(new)
-            except Exception as error:  # noqa: BLE001  supervision point: user code must not break the store
-                self._say(error, table, new or old)
+            if old is not None:
+                self._change(table.remove, table, old)
+            if new is not None:
+                self._change(table.insert, table, new)
 
-    def _insert(self, table: IndexTable, entry: Entry) -> None:
+    def _change(self, change: Callable[[Entry], None], table: IndexTable, entry: Entry) -> None:
         try:
-            table.insert(entry)
-        except Exception as error:  # noqa: BLE001  supervision point: user code must not break the store
-            self._say(error, table, entry)
+            change(entry)
+        except BaseException as raised:  # noqa: BLE001  supervision point: user code must not break the store
+            self._say(contained(raised), table, entry)
 
     def _say(self, error: Exception, table: IndexTable, entry: Entry | None) -> None:
         name = str(entry.key) if entry is not None else ""

@@ -178,6 +178,11 @@ class Informer:
         return 0.0 if 0.0 in limits else max(limits, default=0.0)
 
     @property
+    def rewinds(self) -> int:
+        """How often the server was seen to go back in time: it was restored from a backup."""
+        return sum(shard.rewinds for shard in self._shards.values())
+
+    @property
     def shards(self) -> Iterable[Shard]:
         """The list/watches this informer consists of."""
         return self._shards.values()

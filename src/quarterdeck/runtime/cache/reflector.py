@@ -27,6 +27,7 @@ from collections.abc import Callable
 from typing import Final, NoReturn
 
 from quarterdeck.client.discovery import ResourceMapping
+from quarterdeck.client.watchline import bookmark_of, error_of, split_line
 from quarterdeck.errors import (
     ApiError,
     ConnectError,
@@ -47,10 +48,10 @@ from quarterdeck.runtime.cache.health import Health, HealthState
 from quarterdeck.runtime.cache.listwatch import ListWatch
 from quarterdeck.runtime.cache.reflectoroption import ReflectorOptions, ReflectorStatistics
 from quarterdeck.runtime.cache.sink import Opener, Sink
-from quarterdeck.runtime.cache.watching import bookmark_of, error_of, split_line
 from quarterdeck.runtime.log.field import FieldLogger, get_logger
 from quarterdeck.runtime.loop.backoff import EndlessBackoff
 from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["Reflector"]
@@ -172,8 +173,8 @@ class Reflector:
                 wait = await self._before_list(needed)
             except QuarterdeckError as error:
                 wait = await self._after_failure(error)
-            except Exception as error:  # noqa: BLE001  supervision point: a bug must not end the watch
-                self._log.error("reflector failed unexpectedly", error)
+            except BaseException as raised:  # noqa: BLE001  supervision point: a bug must not end the watch
+                self._log.error("reflector failed unexpectedly", contained(raised))
                 wait = self._backoff.next()
             if wait > 0:
                 await self._clock.sleep(wait)

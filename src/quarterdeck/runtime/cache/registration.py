@@ -4,8 +4,10 @@ Deltas are appended to an unbounded buffer and handled one by one, in order, by 
 A slow handler therefore delays neither the watch nor other handlers; its backlog is a statistic.
 
 ``has_synced`` turns true when the initial state has been *handled*, not when it was stored: a marker travels
-through the buffer behind it. A handler that raises keeps its event: it is logged, counted and handled again
-later, after a growing delay, while newer events go on.
+through the buffer behind it. A handler that raises, or does not come back, keeps its change: it is logged,
+counted and handled again after a growing delay, while changes of other objects go on. Later changes of the
+same object join the one that waits and are tried with it, so that nothing overtakes and a handler that
+always fails costs a few changes for each object, not every change that ever was.
 """
 
 import asyncio
@@ -16,9 +18,11 @@ from typing import Final, Protocol
 
 import msgspec
 
+from quarterdeck.api import Key
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.store import Change, Delta
 from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["EventHandler", "Registration", "RegistrationStatistics", "retry_wait"]
@@ -26,6 +30,8 @@ __all__ = ["EventHandler", "Registration", "RegistrationStatistics", "retry_wait
 _log: Final = get_logger(__name__)
 _FIRST_RETRY: Final = 0.1
 _LAST_RETRY: Final = 30.0
+HANDLER_TIMEOUT: Final = 60.0
+"""Seconds in which a handler must have taken a change; it waits for nothing but cached reads."""
 
 
 def retry_wait(attempt: int) -> float:
@@ -102,12 +108,11 @@ class Registration:
         self._wants_initial: Final = wants_initial
         self._observe: Final = observe
         self._failed: Final = failed
-        self._buffer: deque[Delta | _Present | _Marker] = deque()
+        self._buffer: deque[Delta | _Present | _Marker | _Trouble] = deque()
         self._filled: Final = asyncio.Event()
         self._synced: Final = asyncio.Event()
         self._missing: set[Hashable] | None = None
-        self._timers: dict[int, asyncio.TimerHandle] = {}
-        self._attempts: dict[int, int] = {}
+        self._troubled: dict[Key, _Trouble] = {}
         self._handled = 0
         self._failures = 0
         self._is_handling = False
@@ -128,7 +133,7 @@ class Registration:
             queued=sum(len(item) if isinstance(item, _Present) else 1 for item in self._buffer),
             handled=self._handled,
             failures=self._failures,
-            retrying=len(self._timers),
+            retrying=len(self._troubled),
             has_synced=self._synced.is_set(),
             is_handling=self._is_handling,
         )
@@ -161,10 +166,8 @@ class Registration:
         """Forget what is queued; the task that runs this registration is cancelled by its owner."""
         self._closed = True
         self._buffer.clear()
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
-        self._attempts.clear()
+        for trouble in tuple(self._troubled.values()):
+            self._forget(trouble)
 
     async def run(self) -> None:
         """Handle deltas until cancelled."""
@@ -179,6 +182,9 @@ class Registration:
                     item = item.take()
                 if isinstance(item, _Marker):
                     self._reach(item)
+                elif isinstance(item, _Trouble):
+                    if item.deltas:  # it was not tried meanwhile, because of a later change
+                        await self._try_again(item)
                 else:
                     waiting = self._handle(item)
                     if waiting is not None:
@@ -187,7 +193,7 @@ class Registration:
                     await turn.end()
             self._filled.clear()
             await self._filled.wait()
-            turn = TimeSlice()
+            turn.begin()
 
     def _reach(self, marker: _Marker) -> None:
         if self._missing is None:
@@ -198,55 +204,108 @@ class Registration:
 
     def _handle(self, delta: Delta) -> Awaitable[None] | None:
         """Hand one delta over; what is left to wait for comes back, which for most handlers is nothing."""
+        if self._troubled:
+            trouble = self._troubled.get(delta.entry.key)
+            if trouble is not None:
+                trouble.join(delta)
+                return self._try_again(trouble)
         self._is_handling = True
         started = perf_counter()
         try:
             waiting = self._handler.handle(delta)
-        except Exception as error:  # noqa: BLE001  supervision point: user code; the event is kept
-            self._retry_later(delta, error)
-        else:
-            if waiting is not None:
-                return self._finish(delta, waiting, started)
-            self._succeeded(delta)
+        except BaseException as raised:  # noqa: BLE001  supervision point: user code; the change is kept
+            self._is_handling = False
+            self._observe(perf_counter() - started)
+            self._retry_later(_Trouble(delta), contained(raised))
+            return None
+        if waiting is not None:
+            return self._finish(delta, waiting, started)
+        self._handled += 1
         self._is_handling = False
         self._observe(perf_counter() - started)
         return None
 
     async def _finish(self, delta: Delta, waiting: Awaitable[None], started: float) -> None:
         try:
-            await waiting
-        except Exception as error:  # noqa: BLE001  supervision point: user code; the event is kept
-            self._retry_later(delta, error)
-        else:
-            self._succeeded(delta)
+            async with asyncio.timeout(HANDLER_TIMEOUT):
+                await waiting
+            self._handled += 1
+        except BaseException as raised:  # noqa: BLE001  supervision point: user code; the change is kept
+            self._retry_later(_Trouble(delta), contained(raised))
         finally:
             self._is_handling = False
             self._observe(perf_counter() - started)
 
-    def _succeeded(self, delta: Delta) -> None:
-        self._handled += 1
-        if self._attempts:
-            self._attempts.pop(id(delta), None)
+    async def _try_again(self, trouble: "_Trouble") -> None:
+        """Hand over what waits of one object, in order; what fails keeps waiting with all that follows."""
+        self._forget(trouble)
+        while trouble.deltas:
+            self._is_handling = True
+            started = perf_counter()
+            try:
+                waiting = self._handler.handle(trouble.deltas[0])
+                if waiting is not None:
+                    async with asyncio.timeout(HANDLER_TIMEOUT):
+                        await waiting
+            except BaseException as raised:  # noqa: BLE001  supervision point: user code; it is kept
+                self._retry_later(trouble, contained(raised))
+                return
+            finally:
+                self._is_handling = False
+                self._observe(perf_counter() - started)
+            del trouble.deltas[0]
+            self._handled += 1
 
-    def _retry_later(self, delta: Delta, error: Exception) -> None:
+    def _retry_later(self, trouble: "_Trouble", error: Exception) -> None:
+        if self._closed:
+            return
         self._failures += 1
         self._failed()
-        # The timer keeps the delta alive, so its id cannot be taken by another one meanwhile.
-        number = id(delta)
-        attempt = self._attempts[number] = self._attempts.get(number, 0) + 1
-        wait = retry_wait(attempt)
+        trouble.attempt += 1
+        wait = retry_wait(trouble.attempt)
+        delta = trouble.deltas[0]
         _log.error(
             "event handler failed",
             error,
             handler=self._name,
             change=delta.change.value,
             object=str(delta.entry.key),
-            attempt=attempt,
+            attempt=trouble.attempt,
             retry=wait,
         )
-        loop = asyncio.get_running_loop()
-        self._timers[number] = loop.call_later(wait, self._again, delta)
+        self._troubled[delta.entry.key] = trouble
+        trouble.timer = asyncio.get_running_loop().call_later(wait, self._again, trouble)
 
-    def _again(self, delta: Delta) -> None:
-        self._timers.pop(id(delta), None)
-        self.push((delta,))
+    def _forget(self, trouble: "_Trouble") -> None:
+        self._troubled.pop(trouble.deltas[0].entry.key, None)
+        if trouble.timer is not None:
+            trouble.timer.cancel()
+            trouble.timer = None
+
+    def _again(self, trouble: "_Trouble") -> None:
+        trouble.timer = None
+        self._buffer.append(trouble)
+        self._filled.set()
+
+
+class _Trouble:
+    """Changes of one object that its handler has yet to take: those it failed on, and what came after."""
+
+    __slots__ = ("attempt", "deltas", "timer")
+
+    def __init__(self, delta: Delta) -> None:
+        self.deltas = [delta]
+        self.attempt = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+    def join(self, delta: Delta) -> None:
+        """One more change; it melts into the last one where both together are one change."""
+        last = self.deltas[-1]
+        if delta.change is Change.UPDATED and last.new is not None:
+            self.deltas[-1] = Delta(last.change, last.old, delta.new, last.is_initial)
+            return
+        if delta.change is Change.DELETED and last.change is Change.ADDED:
+            self.deltas.pop()  # it came and went
+        if delta.change is Change.DELETED and self.deltas and self.deltas[-1].change is Change.DELETED:
+            self.deltas.pop()  # once more
+        self.deltas.append(delta)

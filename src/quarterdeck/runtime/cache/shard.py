@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias
 from quarterdeck.runtime.cache.entry import Entry, EntryFactory
 from quarterdeck.runtime.cache.health import Health, HealthState
 from quarterdeck.runtime.cache.store import Change, Delta, Store
-from quarterdeck.runtime.cache.version import is_at_least, is_comparable
+from quarterdeck.runtime.cache.version import is_at_least, is_comparable, is_newer
 from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["Shard", "ShardOwner"]
@@ -52,6 +52,8 @@ class Shard:
         self.namespace: Final = namespace
         self.store: Final = Store(self._swapped)
         self.health = Health(HealthState.STARTING)
+        self.rewinds = 0
+        """How often the server went back to an earlier version: it was restored from a backup."""
         self._factory: Final = factory
         self._owner: Final = owner
         self._synced: Final = asyncio.Event()
@@ -174,7 +176,9 @@ class Shard:
             # Deletions first: a name that moved to another object frees what the old one held.
             self._owner.dispatch(store.drop(store.missing_from(keep)))
         for entry in changed:
-            deltas += store.put(entry)
+            deltas += store.put(entry, is_listed=True)
+        if is_newer(store.version, version):
+            self.rewinds += 1
         store.version = version
         self._owner.present(added)
         self._owner.dispatch(deltas)

@@ -8,7 +8,8 @@ Applying changes yields deltas; deciding what a change *is* happens here and now
 - an unknown object is an addition, a known one an update; the same version again is nothing;
 - a known name with another UID is a deletion (final state unknown) and an addition, never an update;
 - an older version of the same object, or the deletion of an earlier incarnation, is late news and ignored;
-- after a re-list, what is missing was deleted meanwhile (final state unknown).
+- a list is authoritative: what it has counts, also an older version (the server was restored from a backup),
+  and what is missing from it was deleted meanwhile (final state unknown).
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -91,8 +92,8 @@ class Store:
         if not is_newer(self.version, version):
             self.version = version
 
-    def put(self, entry: Entry, *, is_initial: bool = False) -> list[Delta]:
-        """Apply an addition or a modification."""
+    def put(self, entry: Entry, *, is_initial: bool = False, is_listed: bool = False) -> list[Delta]:
+        """Apply an addition or a modification; what a list says counts whatever the versions are."""
         old = self.get(entry.namespace, entry.name)
         if old is None:
             self._swap(None, entry)
@@ -103,8 +104,9 @@ class Store:
                 Delta(Change.DELETED, old, None, is_unknown=True),
                 Delta(Change.ADDED, None, entry, is_initial),
             ]
-        if old.resource_version == entry.resource_version or is_newer(
-            old.resource_version, entry.resource_version
+        if not is_listed and (
+            old.resource_version == entry.resource_version
+            or is_newer(old.resource_version, entry.resource_version)
         ):
             return []
         self._swap(old, entry)
@@ -119,9 +121,17 @@ class Store:
         return [Delta(Change.DELETED, entry, None)]
 
     def differs(self, entry: Entry) -> bool:
-        """Whether ``put`` would change anything: a cheap test for re-lists, which mostly bring no news."""
+        """Whether a list brings news of an object; mostly it does not.
+
+        The bodies are compared, too: after a restore another state may have the same version.
+        """
         old = self.get(entry.namespace, entry.name)
-        return old is None or old.resource_version != entry.resource_version or old.uid != entry.uid
+        return (
+            old is None
+            or old.resource_version != entry.resource_version
+            or old.uid != entry.uid
+            or old.body != entry.body
+        )
 
     def missing_from(self, keep: Mapping[str, Container[str]]) -> list[Entry]:
         """Entries whose namespace and name are not in ``keep``."""

@@ -14,7 +14,7 @@ It only collects: everything it builds can be built from ``Controller`` and the 
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Generic, Literal, Self, TypeVar, Unpack, cast, overload
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack, cast, overload
 
 import msgspec
 
@@ -27,13 +27,13 @@ from quarterdeck.runtime.controller.handler import KeyMapper, MapFunction, for_o
 from quarterdeck.runtime.controller.option import ControllerOptionArguments
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import ReconcileFunction, Reconciler, as_reconciler
-from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.controller.source import Delay, KindSource, Source
-from quarterdeck.runtime.operator.rbac import Rule, for_rules, merge_rules, owns_rules, watch_rules
 from quarterdeck.runtime.queue.ratelimit import RateLimiter
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
+from quarterdeck.runtime.rbac import Rule, for_rules, merge_rules, owns_rules, watch_rules
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.finalizer import FinalizerRegistry
+from quarterdeck.runtime.reconcile.result import Result
 
 __all__ = ["Builder"]
 
@@ -49,12 +49,10 @@ class Builder(Generic[T]):
         kind: type[T] | None = None,
         *,
         name: str = "",
-        on_build: Callable[[Controller[Any]], None] | None = None,
     ) -> None:
         self._kind = kind
         self._reads: AnyKind | None = kind
         self._name = name
-        self._on_build: Final = on_build
         self._for_predicates: tuple[Predicate, ...] = ()
         self._for_delay: Delay | None = None
         self._predicates: list[Predicate] = []
@@ -255,6 +253,4 @@ class Builder(Generic[T]):
             indexes=self._indexes,
             rules=merge_rules(rules),
         )
-        if self._on_build is not None:
-            self._on_build(controller)
         return controller

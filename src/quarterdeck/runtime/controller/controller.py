@@ -19,32 +19,33 @@ from quarterdeck.client import AnyKind, Client, field_owner
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.index import Index
-from quarterdeck.runtime.contract import ReconcileMetrics
-from quarterdeck.runtime.controller.consistency import WriteTracker
 from quarterdeck.runtime.controller.environment import ControllerEnvironment
 from quarterdeck.runtime.controller.option import ControllerOptions
+from quarterdeck.runtime.controller.pool import WorkerPool
 from quarterdeck.runtime.controller.predicate import Predicate
+from quarterdeck.runtime.controller.queuechoice import make_queue
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.controller.source import KindSource, Source, SourceContext
 from quarterdeck.runtime.controller.statistics import ControllerStatistics
 from quarterdeck.runtime.controller.waiting import WaitingKeys
 from quarterdeck.runtime.controller.worker import Worker
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.step import unless
+from quarterdeck.runtime.loop.supervision import Loop, Policy, end_all
 from quarterdeck.runtime.loop.taskerror import unwrapped
-from quarterdeck.runtime.operator.rbac import Rule
-from quarterdeck.runtime.queue.choice import make_queue
 from quarterdeck.runtime.queue.ratelimit import RateLimiter
 from quarterdeck.runtime.queue.workqueue import (
     LOW_PRIORITY,
-    QueueClosed,
     WorkQueue,
 )
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.application import AppliedMemory
-from quarterdeck.runtime.reconcile.context import Context, ContextWrites, current_key
+from quarterdeck.runtime.reconcile.consistency import WriteTracker
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.current import ContextWrites, current_key
 from quarterdeck.runtime.reconcile.finalizer import FinalizerRegistry
 from quarterdeck.runtime.reconcile.recording import recording_client
+from quarterdeck.runtime.reconcile.result import Result
 from quarterdeck.runtime.reconcile.services import ContextServices
 
 __all__ = [
@@ -61,6 +62,8 @@ _TWICE: Final = (
     "times"
 )
 _HANDOVER_PERIOD: Final = 0.01
+_OWN_CLUSTER: Final = ""
+"""The name of the manager's own cluster."""
 
 
 class SyncTimeout(QuarterdeckError):
@@ -70,10 +73,11 @@ class SyncTimeout(QuarterdeckError):
 class WatchHandle:
     """A source that is attached to a controller; give it to ``unwatch``."""
 
-    __slots__ = ("source", "synced", "tasks")
+    __slots__ = ("loops", "source", "synced", "tasks")
 
     def __init__(self, source: Source) -> None:
         self.source: Final = source
+        self.loops: dict[str, Loop] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.synced: set[str] = set()
 
@@ -129,15 +133,13 @@ class Controller(Generic[T]):
         self._environment: ControllerEnvironment | None = None
         self._queue: WorkQueue[Key] | None = None
         self._tracker: WriteTracker | None = None
-        self._worker: Worker[T] | None = None
+        self._pool: WorkerPool | None = None
         self._end_follow: Callable[[], None] | None = None
         self._group: asyncio.TaskGroup | None = None
         self._synced = asyncio.Event()
         self._may_work = asyncio.Event()
         self._stopping = asyncio.Event()
         self._started = False
-        self._active = 0
-        self._workers = 0
 
     @property
     def needs_leader_election(self) -> bool:
@@ -217,7 +219,8 @@ class Controller(Generic[T]):
         def fence() -> bool:
             return ask is None or ask(current_key())
 
-        owned = field_owner(client, self.options.field_manager or self.name)
+        manager = self.options.field_manager or self.name
+        owned = field_owner(client, manager)
         recording = recording_client(owned, ContextWrites(), may_write=fence if ask is not None else None)
         if self._reads is not None:
             recording.represent(self._reads)  # known by its class from now on, metadata included
@@ -225,6 +228,7 @@ class Controller(Generic[T]):
             client=recording,
             cache=cache,
             cluster=cluster,
+            field_manager=manager,
             clock=environment.clock,
             execution=environment.execution,
             recorder=environment.recorder,
@@ -241,7 +245,10 @@ class Controller(Generic[T]):
         """Stop serving a cluster: its sources end, its queued, parked and waiting keys are dropped."""
         self._clusters.pop(cluster, None)
         tasks = [task for handle in self._handles if (task := handle.tasks.pop(cluster, None)) is not None]
-        await _end(tasks)
+        await end_all(tasks)
+        for handle in self._handles:
+            handle.loops.pop(cluster, None)
+            handle.synced.discard(cluster)
 
         def belongs(key: Key) -> bool:
             return key.cluster == cluster
@@ -250,8 +257,8 @@ class Controller(Generic[T]):
         self.queue.discard(belongs)
         if self._tracker is not None:
             self._tracker.discard(belongs)
-        if self._worker is not None:
-            self._worker.discard(belongs)
+        if self._pool is not None:
+            self._pool.discard(belongs)
 
     def watch(self, source: Source) -> WatchHandle:
         """Attach one more source, before or after start."""
@@ -269,14 +276,15 @@ class Controller(Generic[T]):
             self._handles.remove(handle)
         tasks = list(handle.tasks.values())
         handle.tasks.clear()
-        await _end(tasks)
+        handle.loops.clear()
+        await end_all(tasks)
 
     def statistics(self) -> ControllerStatistics:
         """Queue, workers and what is waited for."""
         return ControllerStatistics(
             name=self.name,
-            workers=self._workers,
-            active=self._active,
+            workers=self._pool.alive if self._pool is not None else 0,
+            active=self._pool.active if self._pool is not None else 0,
             sources=len(self._handles),
             queue=self.queue.statistics(),
             consistency=self._tracker.statistics() if self._tracker is not None else None,
@@ -300,7 +308,7 @@ class Controller(Generic[T]):
                     await unless(self._stopping, self._may_work.wait())
                     if not self._stopping.is_set():
                         await self._work(environment)
-                    await _end([task for handle in self._handles for task in handle.tasks.values()])
+                    await end_all(task for handle in self._handles for task in handle.tasks.values())
         finally:
             self._group = None
             self._close()
@@ -312,6 +320,7 @@ class Controller(Generic[T]):
         self._waiting.discard(lambda _: True)
         for handle in self._handles:
             handle.tasks.clear()
+            handle.loops.clear()
             handle.synced.clear()
 
     def lead(self) -> None:
@@ -360,7 +369,8 @@ class Controller(Generic[T]):
 
         def synced() -> None:
             handle.synced.add(cluster)
-            if all(name in each.synced for each in self._handles for name in self._clusters):
+            # A cluster of a fleet that cannot be read holds up nobody but itself.
+            if all(_OWN_CLUSTER in each.synced for each in self._handles):
                 self._synced.set()
 
         context = SourceContext(
@@ -373,37 +383,61 @@ class Controller(Generic[T]):
             synced=synced,
         )
         self._log.info("Starting EventSource", source=handle.source.name)
-        handle.tasks[cluster] = group.create_task(
-            handle.source.run(context), name=f"{self.name} {handle.source.name}"
+        loop = Loop(
+            f"{self.name} {handle.source.name}",
+            lambda: handle.source.run(context),
+            policy=Policy.RESTART,
+            log=self._log,
+            clock=environment.clock,
         )
+        handle.loops[cluster] = loop
+        handle.tasks[cluster] = group.create_task(loop.run(), name=loop.name)
 
     def _why_not_synced(self, timeout: float) -> str:
         late = []
         for handle in self._handles:
-            for cluster, tools in self._clusters.items():
-                if cluster in handle.synced:
-                    continue
-                source = handle.source
-                why = str(tools.cache.informer(source.kind).health) if isinstance(source, KindSource) else ""
-                late.append(f"{source.name} ({why})" if why else source.name)
+            if _OWN_CLUSTER in handle.synced:
+                continue
+            source, loop = handle.source, handle.loops.get(_OWN_CLUSTER)
+            why = str(loop.last_error) if loop is not None and loop.last_error is not None else ""
+            if isinstance(source, KindSource):
+                why = str(self._clusters[_OWN_CLUSTER].cache.informer(source.kind).health)
+            late.append(f"{source.name} ({why})" if why else source.name)
         names = ", ".join(late)
         return f"failed to wait for {self.name} caches to sync: not synced within {timeout:g}s: {names}"
 
     async def _work(self, environment: ControllerEnvironment) -> None:
         count = self.options.max_concurrent_reconciles or environment.workers
-        metrics = environment.metrics
-        if metrics is not None:
-            metrics.max_concurrent.set(count)
-        worker = self._worker = self._make_worker(environment)
+        if environment.metrics is not None:
+            environment.metrics.max_concurrent.set(count)
         self._log.info("Starting workers", **{"worker count": count})
-        self._workers = count
+        self._pool = WorkerPool(
+            self.name,
+            count,
+            worker=self._make_worker(environment),
+            queue=self.queue,
+            tracker=self._tracker,
+            owns=environment.owns if self.needs_leader_election else None,
+            recovers=self.options.recover_panic,
+            metrics=environment.metrics,
+            log=self._log,
+            clock=environment.clock,
+        )
         try:
-            async with asyncio.TaskGroup() as workers:
-                for i in range(count):
-                    workers.create_task(self._serve(worker, metrics), name=f"{self.name} worker {i}")
+            await self._pool.run()
         finally:
-            self._workers = 0
+            self._pool = None
         self._log.info("All workers finished")
+
+    def trouble(self) -> str | None:
+        """What keeps it from doing its work, for readiness; ``None`` when all is well.
+
+        Clusters of a fleet do not count: one of them that is away is its own trouble.
+        """
+        loops = [handle.loops[_OWN_CLUSTER] for handle in self._handles if _OWN_CLUSTER in handle.loops]
+        loops += self._pool.loops if self._pool is not None else ()
+        down = [f"{loop.name}: {loop.last_error}" for loop in loops if loop.is_down]
+        return "; ".join(down) if down else None
 
     def _make_worker(self, environment: ControllerEnvironment) -> Worker[T]:
         return Worker(
@@ -435,34 +469,6 @@ class Controller(Generic[T]):
         """
         return await self._make_worker(self._need_environment()).run_once(key)
 
-    async def _serve(self, worker: Worker[T], metrics: ReconcileMetrics | None) -> None:
-        queue, tracker = self.queue, self._tracker
-        park = tracker.park if tracker is not None else None
-        owns = self._need_environment().owns if self.needs_leader_election else None
-        while True:
-            try:
-                key = await queue.get()
-            except QueueClosed:
-                return
-            priority = queue.priority_of(key)
-            try:
-                if owns is not None and not owns(key):
-                    continue  # another replica's; it finds the object by itself
-                if park is not None and park(key, priority):
-                    continue
-                self._active += 1
-                if metrics is not None:
-                    metrics.active_workers.inc()
-                try:
-                    await worker.process(key, priority)
-                finally:
-                    self._active -= 1
-                    if metrics is not None:
-                        metrics.active_workers.dec()
-            finally:
-                # A key that was woken by its own writes mostly has to wait until the cache shows them.
-                queue.done(key, takes_over=park)
-
     def take_over(self, mine: Callable[[Key], bool]) -> None:
         """Queue every object among these keys: they were another replica's until now."""
         if self._reads is None:
@@ -478,13 +484,6 @@ class Controller(Generic[T]):
         self.queue.discard(others)
         while any(others(key) for key in self.queue.processing):  # noqa: ASYNC110  nobody signals this
             await asyncio.sleep(_HANDOVER_PERIOD)
-
-
-async def _end(tasks: Sequence["asyncio.Future[Any]"]) -> None:
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks)
 
 
 def _ignore(_key: Key) -> None:

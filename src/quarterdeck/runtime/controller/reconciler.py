@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from quarterdeck.api import Resource
-from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.result import Result
 
 __all__ = ["FunctionReconciler", "ReconcileFunction", "Reconciler", "as_reconciler"]
 

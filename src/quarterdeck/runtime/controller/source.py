@@ -16,13 +16,14 @@ from quarterdeck.api import Key, Writable
 from quarterdeck.client.representation import AnyKind, MetadataKind
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.informer import Informer
-from quarterdeck.runtime.cache.registration import retry_wait
+from quarterdeck.runtime.cache.registration import HANDLER_TIMEOUT, retry_wait
 from quarterdeck.runtime.cache.store import Change, Delta
 from quarterdeck.runtime.controller.change import ObjectEvent, generic_event
 from quarterdeck.runtime.controller.handler import KeyMapper, MapContext, for_object
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.clock import Clock
+from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
 
@@ -32,7 +33,6 @@ __all__ = [
     "Delay",
     "Enqueue",
     "FunctionSource",
-    "InformerSource",
     "KindSource",
     "Source",
     "SourceContext",
@@ -40,6 +40,8 @@ __all__ = [
 ]
 
 Delay: TypeAlias = Callable[[Key], float]
+_Pending: TypeAlias = dict[Key, ObjectEvent[Any]]
+"""The newest event of each object that a mapper has failed on."""
 
 CHANNEL_BUFFER: Final = 1024
 _PLAIN: Final = (tuple, dict, list)
@@ -145,6 +147,8 @@ class _Enqueuer:
     def _enqueue(self, keys: Iterable[Key], priority: int) -> None:
         enqueue, delay = self._context.enqueue, self._delay
         for key in dict.fromkeys(keys) if not isinstance(keys, dict) else keys:
+            if not isinstance(key, Key):
+                raise TypeError(f"a mapper names keys, not {type(key).__name__}: {key!r}"[:200])
             enqueue(key, priority, after=delay(key) if delay is not None else 0.0)
 
 
@@ -211,40 +215,6 @@ class KindSource:
 
     def __repr__(self) -> str:
         return f"KindSource({self.name}, {self.mapper!r})"
-
-
-class InformerSource:
-    """Changes of an informer somebody else made."""
-
-    def __init__(
-        self,
-        informer: Informer,
-        kind: AnyKind,
-        mapper: KeyMapper = for_object,
-        *,
-        predicates: Sequence[Predicate] = (),
-    ) -> None:
-        self._informer: Final = informer
-        self._kind: Final = kind
-        self._mapper: Final = mapper
-        self._predicates: Final = tuple(predicates)
-
-    @property
-    def name(self) -> str:
-        """The kind of the informer."""
-        return f"informer source: {self._informer.gvk.kind}"
-
-    async def run(self, context: SourceContext) -> None:
-        """Follow the informer until cancelled."""
-        enqueuer = _Enqueuer(
-            context,
-            self._mapper,
-            self._predicates,
-            self._informer.decoder(self._kind),
-            initial_priority=LOW_PRIORITY,
-            resync_priority=LOW_PRIORITY,
-        )
-        await _follow(self._informer, enqueuer, context, name=self.name, optional=False)
 
 
 async def _follow(
@@ -329,44 +299,57 @@ class ChannelSource:
             context.synced()
             with unwrapped():
                 async with asyncio.TaskGroup() as retries:
+                    pending: _Pending = {}
                     async for item in self._channel:
-                        await self._take(item, enqueuer, context, retries)
+                        await self._take(item, enqueuer, context, retries, pending)
             return
         buffer = self._channel.subscribe()
         try:
             context.synced()
             async with asyncio.TaskGroup() as retries:
+                pending = {}
                 while True:
-                    await self._take(await buffer.get(), enqueuer, context, retries)
+                    await self._take(await buffer.get(), enqueuer, context, retries, pending)
         finally:
             self._channel.unsubscribe(buffer)
 
     async def _take(
-        self, item: Key | Writable, enqueuer: _Enqueuer, context: SourceContext, retries: asyncio.TaskGroup
+        self,
+        item: Key | Writable,
+        enqueuer: _Enqueuer,
+        context: SourceContext,
+        retries: asyncio.TaskGroup,
+        pending: _Pending,
     ) -> None:
         if isinstance(item, Key):
             context.enqueue(item, 0)
             return
         event = generic_event(item, cluster=context.cluster)
-        if not await self._handled(event, enqueuer, attempt=1):
-            retries.create_task(self._again(event, enqueuer, context), name=f"{self.name} retry")
+        if event.key in pending:
+            pending[event.key] = event
+        elif not await self._handled(event, enqueuer, attempt=1):
+            pending[event.key] = event
+            retries.create_task(self._again(event.key, pending, enqueuer, context), name=f"{self.name} retry")
 
-    async def _again(self, event: ObjectEvent[Any], enqueuer: _Enqueuer, context: SourceContext) -> None:
-        """An event is not lost to a mapper that failed on it; newer ones go on meanwhile."""
+    async def _again(self, key: Key, pending: _Pending, enqueuer: _Enqueuer, context: SourceContext) -> None:
+        """The newest event of an object is not lost to a mapper that failed; those of others go on."""
         for attempt in itertools.count(2):
             await context.clock.sleep(retry_wait(attempt - 1))
-            if await self._handled(event, enqueuer, attempt=attempt):
+            event = pending[key]
+            if await self._handled(event, enqueuer, attempt=attempt) and pending[key] is event:
+                del pending[key]
                 return
 
     async def _handled(self, event: ObjectEvent[Any], enqueuer: _Enqueuer, *, attempt: int) -> bool:
         try:
             waiting = enqueuer.take(event)
             if waiting is not None:
-                await waiting
-        except Exception as error:  # noqa: BLE001  supervision point: user code; the event is kept
+                async with asyncio.timeout(HANDLER_TIMEOUT):
+                    await waiting
+        except BaseException as raised:  # noqa: BLE001  supervision point: user code; the event is kept
             _log.error(
                 "event handler failed",
-                error,
+                contained(raised),
                 handler=self.name,
                 change=event.change.value,
                 object=str(event.key),

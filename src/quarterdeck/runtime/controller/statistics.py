@@ -2,8 +2,8 @@
 
 import msgspec
 
-from quarterdeck.runtime.controller.consistency import ConsistencyStatistics
 from quarterdeck.runtime.queue.workqueue import QueueStatistics
+from quarterdeck.runtime.reconcile.consistency import ConsistencyStatistics
 
 __all__ = ["ControllerStatistics"]
 

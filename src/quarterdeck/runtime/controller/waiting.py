@@ -7,7 +7,7 @@ from quarterdeck.api import Key
 from quarterdeck.errors import CacheError
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.entry import Entry
-from quarterdeck.runtime.controller.result import Until
+from quarterdeck.runtime.reconcile.result import Until
 
 __all__ = ["WaitingKeys"]
 
@@ -41,13 +41,17 @@ class WaitingKeys:
             self._cancels.pop(key, None)
             arrived()
 
-        known = self._cancels.pop(key, None)
-        if known is not None:
-            known()
+        self.drop(key)
         self._cancels[key] = _nothing
         cancel = shard.when_entry(until.key.namespace, until.key.name, accepts, has_arrived)
         if key in self._cancels:
             self._cancels[key] = cancel
+
+    def drop(self, key: Key) -> None:
+        """Forget what one key waits for: it runs now, or its object is gone."""
+        cancel = self._cancels.pop(key, None)
+        if cancel is not None:
+            cancel()
 
     def discard(self, unwanted: Callable[[Key], bool]) -> None:
         """Forget what these keys wait for."""

@@ -27,36 +27,43 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final, Generic, TypeVar, cast
 
-from quarterdeck.api import Key, Resource, add_finalizer, remove_finalizer
-from quarterdeck.client import AnyKind
-from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ReconcileError, Terminal
-from quarterdeck.errors import Requeue as RequeueError
-from quarterdeck.runtime.cache.entry import Entry
+from quarterdeck.api import (
+    GroupVersionKind,
+    Key,
+    Resource,
+    add_finalizer,
+    remove_finalizer,
+)
+from quarterdeck.client import AnyKind, metadata_of
+from quarterdeck.errors import Conflict, ForeignObject, NotFound, QuarterdeckError, ReconcileError, Terminal
+from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.contract import ReconcileMetrics, ReconcileResult
 from quarterdeck.runtime.controller.option import LogConstructor
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result, Wait
 from quarterdeck.runtime.controller.waiting import WaitingKeys
 from quarterdeck.runtime.log.field import FieldLogger, LazyFields
 from quarterdeck.runtime.log.repeat import RepeatGuard
 from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.deadline import Deadlines
 from quarterdeck.runtime.loop.execution import Execution
+from quarterdeck.runtime.loop.supervision import Stray, contained
 from quarterdeck.runtime.queue.workqueue import WorkQueue
-from quarterdeck.runtime.reconcile.context import (
-    Context,
-    DeleteContext,
-    in_context,
-    working_on,
-)
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.current import in_context, working_on
 from quarterdeck.runtime.reconcile.finalizer import FinalizerError, FinalizerRegistry, change_finalizers
 from quarterdeck.runtime.reconcile.recording import NotLeading
+from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until_free
 from quarterdeck.runtime.reconcile.services import ContextServices
 from quarterdeck.runtime.trace import Span, Tracer
 
 __all__ = ["ReconcileTimeout", "Worker"]
 
 T = TypeVar("T", bound=Resource)
+V = TypeVar("V")
+_AFTER_TIMEOUT: Final = 1.0
+"""Seconds at least until a reconcile that took too long is tried again."""
+_UNSYNCED_PERIOD: Final = 5.0
+"""Seconds until a key of a cluster that cannot be read yet is looked at again."""
 
 
 class ReconcileTimeout(QuarterdeckError):
@@ -92,7 +99,7 @@ class Worker(Generic[T]):
         self._reads: Final = reads
         self._kind_name: Final = kind.type_info.kind if kind is not None else "object"
         self._reconciler: Final = reconciler
-        self._is_async: Final = reconciler.is_async
+        self.is_async: Final = reconciler.is_async
         self._has_deleted_hook: Final = type(reconciler).deleted is not Reconciler.deleted
         self._finalizers: Final = finalizers
         self._queue: Final = queue
@@ -115,6 +122,7 @@ class Worker(Generic[T]):
         self._forget: Final = forget
         self._repeats: Final = RepeatGuard()
         self._uids: dict[Key, str] = {}
+        self._threads: dict[Key, asyncio.Future[Any]] = {}
 
     async def process(self, key: Key, priority: int) -> None:
         """Run the reconciler for a key that was taken from the queue, and queue what follows."""
@@ -129,10 +137,12 @@ class Worker(Generic[T]):
         ):
             started = perf_counter()
             try:
+                self._waiting.drop(key)
                 label = self._follow_up(key, priority, await self._run(key, priority, tools, reconcile_id))
-            except Exception as error:  # noqa: BLE001  supervision point: user code
+            except BaseException as raised:  # noqa: BLE001  supervision point: user code
+                error = contained(raised)
                 span.fail(error)
-                label = self._failed(key, priority, error)
+                label = self._failed(key, priority, error, tools)
             if self._metrics is not None:
                 self._metrics.reconciled(label, perf_counter() - started)
 
@@ -177,13 +187,19 @@ class Worker(Generic[T]):
     async def _run(self, key: Key, priority: int, tools: ContextServices, reconcile_id: str) -> Result | None:
         obj: T | None = None
         if self._reads is not None:
-            informer = await tools.cache.synced(self._reads)
+            informer = tools.cache.informer(self._reads)
+            if not informer.has_synced:
+                if key.cluster:  # one cluster that cannot be read must not hold the workers of the others
+                    return Result(requeue_after=_UNSYNCED_PERIOD, reason="cluster-not-synced")
+                await informer.wait_readable()
             entry = informer.get(key.namespace, key.name)
-            self._note_incarnation(key, entry)
-            if entry is None:
-                if self._has_deleted_hook:
-                    await self._reconciler.deleted(DeleteContext(key, tools, self._log))
-                return None
+            known = self._uids.get(key)
+            if entry is None or known != entry.uid:
+                if entry is None or known is not None:
+                    await self._tell_deleted(key, tools)
+                if entry is None:
+                    return None
+                self._uids[key] = entry.uid
             obj = cast("T", informer.decoder(self._reads)(entry))
         context: Context[T] = Context(
             key=key,
@@ -196,38 +212,44 @@ class Worker(Generic[T]):
         )
         with in_context(context):
             try:
-                result = await self._timed(context)
-            except RequeueError as error:
-                result = Result(requeue_after=error.after, reason=error.reason)
-            except Exception:
+                result = await self._timed(self._finalized(context))
+            except Requeue as error:
+                result = error
+            except BaseException as raised:
+                failure = contained(raised)
+                foreign = _foreign(failure)
+                if foreign is not None and self._reads is not None:
+                    context.event("Warning", "ForeignObject", str(foreign))
                 await self._write_failed_status(context)
-                raise
+                if failure is raised:
+                    raise
+                raise failure from raised
             await self._write_status(context)
             return result
 
-    def _note_incarnation(self, key: Key, entry: Entry | None) -> None:
-        """What was written for an object that is gone, or another one by now, no longer matters."""
-        known = self._uids.get(key)
-        if entry is None:
-            self._uids.pop(key, None)
-            self._forget(key)
-        elif known != entry.uid:
-            if known is not None:
-                self._forget(key)
-            self._uids[key] = entry.uid
+    async def _tell_deleted(self, key: Key, tools: ContextServices) -> None:
+        """The object is gone, or another one has its name; what was written for it no longer matters.
 
-    async def _timed(self, context: Context[T]) -> Result | None:
-        if not self._is_async:
-            return await self._in_thread(context)
+        Forgotten only when the reconciler has taken it: one that fails is told again.
+        """
+        uid = self._uids.get(key, "")
+        if self._has_deleted_hook:
+            context = DeleteContext(key, tools, self._log, uid=uid)
+            await self._timed(self._reconciler.deleted(context))
+        self._uids.pop(key, None)
+        self._forget(key)
+        self._queue.forget(key)
+
+    async def _timed(self, run: Awaitable[V]) -> V:
         deadlines = self._deadlines
         if deadlines is None:
-            return await self._finalized(context)
+            return await run
         task = asyncio.current_task()
         assert task is not None
         already_cancelled = task.cancelling()
         deadlines.add(task)
         try:
-            return await self._finalized(context)
+            return await run
         except asyncio.CancelledError as error:
             if task not in self._expired:
                 raise
@@ -247,16 +269,6 @@ class Worker(Generic[T]):
         """A run has used up its time; it ends where it waits, as by ``asyncio.timeout``."""
         self._expired.add(task)
         task.cancel()
-
-    async def _in_thread(self, context: Context[T]) -> Result | None:
-        """A plain function cannot be cancelled: past its deadline it is reported, and waited for."""
-        started = self._clock.monotonic()
-        result = await self._finalized(context)
-        if self._timeout is not None and self._clock.monotonic() - started > self._timeout:
-            if self._metrics is not None:
-                self._metrics.timed_out()
-            self._log.warning("reconcile in a thread took longer than its timeout", timeout=self._timeout)
-        return result
 
     async def _finalized(self, context: Context[T]) -> Result | None:
         """Declared finalizers first; an object that is being deleted is theirs alone."""
@@ -281,12 +293,36 @@ class Worker(Generic[T]):
         return outcome.pending
 
     async def _call(self, context: Context[T]) -> Result | None:
-        if self._is_async:
+        if self.is_async:
             return await cast("Awaitable[Result | None]", self._reconciler.reconcile(context))
-        result = await self._execution.run_blocking(self._reconciler.reconcile, context)
+        # A thread cannot be cancelled: past its time it is left behind, and its key waits until it ends.
+        thread = self._execution.submit(self._reconciler.reconcile, context)
+        self._threads[context.key] = thread
+        try:
+            result = await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            if not thread.done():
+                context.expire()
+            raise
+        finally:
+            if thread.done():
+                del self._threads[context.key]
         if inspect.isawaitable(result):
             return await result
         return result
+
+    def when_free(self, key: Key, callback: Callable[[], None]) -> None:
+        """Call back once nothing works on a key any more: at once, unless a thread was left behind."""
+        thread = self._threads.get(key)
+        if thread is None:
+            callback()
+            return
+
+        def ended(_: object) -> None:
+            self._threads.pop(key, None)
+            callback()
+
+        thread.add_done_callback(ended)
 
     async def _write_status(self, context: Context[T]) -> None:
         try:
@@ -306,6 +342,8 @@ class Worker(Generic[T]):
         if result is None:
             queue.forget(key)
             return "success"
+        if not isinstance(result, Result):
+            raise TypeError(f"a reconcile returns a Result or None, not {type(result).__name__}")
         if result.priority is not None:
             priority = result.priority
         if result.reason:
@@ -320,9 +358,9 @@ class Worker(Generic[T]):
                 arrived = partial(queue.add, key, priority=priority)
                 self._waiting.wait(key, result.until, tools.cache, arrived)
             return "requeue_after"
-        if result.requeue_after is not None and result.requeue_after > 0:
+        if result.requeue_after is not None and (result.requeue_after > 0 or not result.requeue):
             queue.forget(key)
-            queue.add(key, after=result.requeue_after, priority=priority)
+            queue.add(key, after=max(0.0, result.requeue_after), priority=priority)
             return "requeue_after"
         if result.requeue:
             queue.add(key, rate_limited=True, priority=priority)
@@ -330,7 +368,7 @@ class Worker(Generic[T]):
         queue.forget(key)
         return "success"
 
-    def _failed(self, key: Key, priority: int, error: Exception) -> ReconcileResult:
+    def _failed(self, key: Key, priority: int, error: Exception, tools: ContextServices) -> ReconcileResult:
         metrics = self._metrics
         causes = [each for _, each in error.errors] if isinstance(error, FinalizerError) else [error]
         if _all(causes, Terminal):
@@ -341,7 +379,7 @@ class Worker(Generic[T]):
         if _all(causes, (Conflict, NotLeading)):
             # Somebody was faster; the next run starts from the new state.
             self._log.debug("reconcile met a conflict", cause=str(error))
-        elif _all(causes, self._errors):
+        elif _all(causes, self._errors) and not any(isinstance(cause, Stray) for cause in causes):
             self._report(key, error, "Reconciler error", trace=not isinstance(error, QuarterdeckError))
         else:
             if metrics is not None:
@@ -349,8 +387,20 @@ class Worker(Generic[T]):
             self._report(key, error, "Observed a panic", trace=True)
             if not self._recover_panic:
                 raise error
-        self._queue.add(key, rate_limited=True, priority=priority)
+        # What used up its whole time once is likely to do so again: others first.
+        least = _AFTER_TIMEOUT if isinstance(error, ReconcileTimeout) else 0.0
+        self._queue.add(key, rate_limited=True, at_least=least, priority=priority)
+        foreign = _foreign(error)
+        if foreign is not None:
+            self._wait_for_name(key, foreign, tools.cache)
         return "error"
+
+    def _wait_for_name(self, key: Key, foreign: ForeignObject, cache: Cache) -> None:
+        """Run again as soon as somebody else's object is gone, where the cache shows it."""
+        kind = metadata_of(GroupVersionKind.parse(foreign.api_version, foreign.kind))
+        if not cache.has_informer(kind):
+            return
+        self._waiting.wait(key, until_free(foreign, kind), cache, partial(self._queue.add, key))
 
     def _report(self, key: Key, error: Exception, event: str, *, trace: bool, **fields: Any) -> None:
         text = f"{key} {event} {type(error).__name__} {error}"
@@ -360,6 +410,13 @@ class Worker(Generic[T]):
         if repeated:
             fields["repeated"] = repeated
         self._log.error(event, error, trace=trace, **fields)
+
+
+def _foreign(error: BaseException | None) -> ForeignObject | None:
+    """The object of somebody else that is behind an error, if one is."""
+    while error is not None and not isinstance(error, ForeignObject):
+        error = error.__cause__
+    return error
 
 
 def _all(errors: list[Exception], kinds: type[Exception] | tuple[type[Exception], ...]) -> bool:

@@ -194,6 +194,8 @@ class LeaderElector:
         try:
             lease = await self._client.get(Lease, name, namespace)
         except NotFound:
+            if self._went_back(None):
+                return False
             made = Lease(
                 metadata=ObjectMeta(name=name, namespace=namespace, labels=self.options.labels),
                 spec=self._mine(None),
@@ -201,6 +203,8 @@ class LeaderElector:
             self._has_tried = True
             self._won(await self._client.create(made), started)
             return True
+        if self._went_back(lease):
+            return False
         if encode(lease.spec) != self._record:
             self._see(lease)
         else:
@@ -214,6 +218,19 @@ class LeaderElector:
         if holder == self.identity and self._metrics is not None:
             self._metrics.slow_path()
         return await self._put(lease, self._clock.monotonic())
+
+    def _went_back(self, lease: Lease | None) -> bool:
+        """Whether somebody else leads who is in no record any more.
+
+        A Lease that was deleted, or is older than the one we have seen because the server was restored from a
+        backup, does not say so: its holder goes on until it notices, or until its time is over.
+        """
+        known = self._lease
+        if known is None or _holder(known) in ("", self.identity):
+            return False
+        if lease is not None and _renewed(lease) >= _renewed(known):
+            return False
+        return self._is_valid(known, self._clock.monotonic())
 
     async def _put(self, lease: Lease, started: float) -> bool:
         self._has_tried = True
@@ -256,6 +273,12 @@ class LeaderElector:
     def _report(self, what: str) -> None:
         if self._tell is not None and self._lease is not None:
             self._tell(self._lease, f"{self.identity} {what}")
+
+
+def _renewed(lease: Lease) -> float:
+    """When a Lease was renewed, by its holder's clock."""
+    found = lease.spec.renew_time
+    return found.timestamp() if isinstance(found, MicroTime) else 0.0
 
 
 def _holder(lease: Lease) -> str:

@@ -33,6 +33,7 @@ from quarterdeck.runtime.event.subject import EventNames
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.log.repeat import RepeatGuard
 from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.runtime.metrics import RuntimeMetrics
 
 __all__ = ["EventBroadcaster"]
@@ -273,8 +274,8 @@ class EventBroadcaster:
         assert self._wake is not None
         try:
             await self._try(write)
-        except Exception as error:  # noqa: BLE001  supervision point: one event must not end all others
-            self._give_up("Unable to write event", write.event, error)
+        except BaseException as raised:  # noqa: BLE001  supervision point: one event must not end all others
+            self._give_up("Unable to write event", write.event, contained(raised))
         finally:
             self._writing.discard(write.target)
             self._wake.set()

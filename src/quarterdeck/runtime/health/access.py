@@ -20,14 +20,24 @@ from quarterdeck.client import Client
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.clock import Clock, LoopClock
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.wire.http import Handler, Request, Response, text
 
 __all__ = ["REVIEW_RULES", "AccessReviewer"]
 
 REVIEW_RULES: Final = (
-    Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
-    Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
+    Rule(
+        groups=("authentication.k8s.io",),
+        resources=("tokenreviews",),
+        verbs=("create",),
+        is_cluster_wide=True,
+    ),
+    Rule(
+        groups=("authorization.k8s.io",),
+        resources=("subjectaccessreviews",),
+        verbs=("create",),
+        is_cluster_wide=True,
+    ),
 )
 """What a reviewer needs."""
 

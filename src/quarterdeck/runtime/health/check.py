@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.wire.http import Request, Response, text
 
 __all__ = ["Check", "HealthChecks", "ping"]
@@ -110,6 +111,7 @@ class HealthChecks:
                     reason = await reason
         except TimeoutError:
             return f"no answer within {CHECK_TIMEOUT:.0f} s"
-        except Exception as error:  # noqa: BLE001  supervision point: a broken check is a failed check
+        except BaseException as raised:  # noqa: BLE001  supervision point: a broken check is a failed check
+            error = contained(raised)
             return str(error) or type(error).__name__
         return reason or ""

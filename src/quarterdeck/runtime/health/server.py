@@ -17,6 +17,7 @@ from quarterdeck.runtime.certificate import CertificateSource, ServingContext
 from quarterdeck.runtime.health.access import AccessReviewer
 from quarterdeck.runtime.health.check import HealthChecks
 from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.runnable import Group
 from quarterdeck.runtime.manager.check import BuiltinChecks
 from quarterdeck.runtime.metrics import CONTENT_TYPE, Registry
 from quarterdeck.runtime.webhook.http import path_server
@@ -59,6 +60,8 @@ def is_loopback(address: str) -> bool:
 
 class _Server:
     """What both servers share: an address, a life."""
+
+    group: Final = Group.SERVERS
 
     def __init__(self, address: str) -> None:
         self._address: Final = parse_address(address)

@@ -1,7 +1,6 @@
-"""Work that must not run on the event loop: blocking calls in threads, heavy computing in processes.
+"""Blocking calls, which must not run on the event loop, in threads.
 
-Both pools are bounded and made on first use. Log fields and other context variables travel into threads.
-Processes get plain picklable arguments and know nothing of the program's state.
+The pool is bounded and made on first use. Log fields and other context variables travel into threads.
 """
 
 import asyncio
@@ -19,49 +18,36 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 DEFAULT_THREADS: Final = 16
-DEFAULT_PROCESSES: Final = 2
 
 
 class Execution:
-    """The pools of one manager.
+    """The threads of one manager: ``threads`` calls at once, plain ``def`` reconcilers included."""
 
-    - ``threads``: blocking calls at once, plain ``def`` reconcilers included; default 16.
-    - ``processes``: heavy computations at once; default 2.
-    """
-
-    def __init__(self, *, threads: int = DEFAULT_THREADS, processes: int = DEFAULT_PROCESSES) -> None:
+    def __init__(self, *, threads: int = DEFAULT_THREADS) -> None:
         self._max_threads: Final = threads
-        self._max_processes: Final = processes
         self._threads: Executor | None = None
-        self._processes: Executor | None = None
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking function in a thread; cancellation does not stop the thread."""
+        return await self.submit(function, *args, **kwargs)
+
+    def submit(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
+        """Begin a blocking function in a thread.
+
+        A plain future, no task: an exit that the function raises ends who waits for it, not the loop.
+        """
         if self._threads is None:
             from concurrent.futures import ThreadPoolExecutor  # late: most programs block nowhere
 
             self._threads = ThreadPoolExecutor(self._max_threads, thread_name_prefix="quarterdeck")
         context = contextvars.copy_context()
         call = functools.partial(context.run, functools.partial(function, *args, **kwargs))
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
-
-    async def run_cpu(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function in another process; function, arguments and result must be picklable."""
-        if self._processes is None:
-            import multiprocessing  # late: few programs compute that heavily
-            from concurrent.futures import ProcessPoolExecutor
-
-            # A fork would copy the event loop, its sockets and its locks.
-            spawn = multiprocessing.get_context("spawn")
-            self._processes = ProcessPoolExecutor(self._max_processes, mp_context=spawn)
-        call = functools.partial(function, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._processes, call)
+        return asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     async def aclose(self) -> None:
-        """End the pools; waits for what runs in threads, gives up what is only queued."""
-        pools = [pool for pool in (self._threads, self._processes) if pool is not None]
-        self._threads = self._processes = None
-        for pool in pools:
+        """End the pool; waits for what runs, gives up what is only queued."""
+        pool, self._threads = self._threads, None
+        if pool is not None:
             await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
 
 

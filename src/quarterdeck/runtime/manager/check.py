@@ -1,12 +1,13 @@
 """The health checks every manager comes with.
 
-Readiness: webhooks served, all caches synced, and no kind blocked by a missing permission or CRD (optional
-watches excepted). Liveness: the event loop runs, and no watch has been silent beyond its watchdog. Each
-check gives ``None`` when all is well and otherwise the reason, in words that name the kind, the verb and the
-resource.
+Readiness: webhooks served, all caches synced, no kind blocked by a missing permission or CRD (optional
+watches excepted), and everything that should run does: workers, sources, runnables. Only the manager's own
+cluster counts: one of a fleet that is away must not take the others' webhooks with it. Liveness: the event
+loop runs, and no watch has been silent beyond its watchdog. Each check gives ``None`` when all is well and
+otherwise the reason, in words that name the kind, the verb and the resource.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, TypeAlias
 
 from quarterdeck.runtime.cache.informer import Informer
@@ -29,14 +30,16 @@ class BuiltinChecks:
     def __init__(
         self,
         *,
-        clusters: Callable[[], Collection[Cluster]],
+        cluster: Cluster,
+        trouble: Callable[[], str | None],
         loop_lag: LoopLag,
         webhooks: object | None,
         elector: object | None,
         clock: Clock,
         blocked_kinds_are_ready: bool,
     ) -> None:
-        self._clusters: Final = clusters
+        self._cluster: Final = cluster
+        self._trouble: Final = trouble
         self._loop_lag: Final = loop_lag
         self._webhooks: Final = webhooks
         self._elector: Final = elector
@@ -45,7 +48,8 @@ class BuiltinChecks:
 
     def readiness(self) -> dict[str, Check]:
         """Checks that say whether this replica can do its work."""
-        return {"caches": self.unsynced, "informers": self.blocked, **_own("webhook", self._webhooks)}
+        checks = {"caches": self.unsynced, "informers": self.blocked, "loops": self._trouble}
+        return {**checks, **_own("webhook", self._webhooks)}
 
     def liveness(self) -> dict[str, Check]:
         """Checks that say whether a restart would help."""
@@ -54,8 +58,7 @@ class BuiltinChecks:
 
     def _needed(self) -> Iterator[Informer]:
         """Informers, without those of kinds that may be absent."""
-        for cluster in self._clusters():
-            yield from (informer for informer in cluster.cache.informers if informer.is_needed)
+        yield from (informer for informer in self._cluster.cache.informers if informer.is_needed)
 
     def unsynced(self) -> str | None:
         """Which caches are not filled yet."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.clock import Clock
+from quarterdeck.runtime.loop.supervision import Loop, Policy, end_all
 from quarterdeck.runtime.manager.cluster import Cluster, ClusterProvider
 
 __all__ = ["Fleet"]
 
 _SETTLE_PERIOD: Final = 0.02
+_log: Final = get_logger(__name__)
 
 
 class Fleet:
@@ -30,7 +33,8 @@ class Fleet:
         failed: Callable[[Exception], None],
         clock: Clock,
     ) -> None:
-        """``own`` is the manager's cluster, ``failed`` is told of a cache that ends with an error."""
+        """``own`` is the manager's cluster; ``failed`` is told if its cache ends with an error."""
+        self._own: Final = own
         self.clusters: Final[dict[str, Cluster]] = {own.name: own}
         self._controllers: Final = controllers
         self._providers: Final[list[ClusterProvider]] = []
@@ -55,13 +59,15 @@ class Fleet:
             self._start_cache(cluster)
 
     async def wait_settled(self, timeout: float) -> None:
-        """Wait until every informer is synced, or blocked by something that waiting does not cure."""
+        """Wait until every informer of our own cluster is synced, or blocked by what waiting does not cure.
+
+        The other clusters are not waited for: one that is away holds up nobody.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while not all(
                     informer.has_synced or informer.health.is_blocked
-                    for cluster in self
-                    for informer in cluster.cache.informers
+                    for informer in self._own.cache.informers
                 ):
                     await self._clock.sleep(_SETTLE_PERIOD)
 
@@ -69,13 +75,18 @@ class Fleet:
         """Serve the clusters that a provider finds."""
         self._providers.append(provider)
         if self._follows:
-            self._spawn(self._follow(provider), "cluster provider")
+            self._start_following(provider)
 
     def follow_providers(self) -> None:
         """Let clusters join and leave."""
         self._follows = True
         for provider in self._providers:
-            self._spawn(self._follow(provider), "cluster provider")
+            self._start_following(provider)
+
+    def _start_following(self, provider: ClusterProvider) -> None:
+        name = f"cluster provider {type(provider).__name__}"
+        loop = Loop(name, lambda: self._follow(provider), policy=Policy.RESTART, clock=self._clock)
+        self._spawn(loop.run(), name)
 
     async def engage(self, cluster: Cluster) -> None:
         """Serve one more cluster with every controller."""
@@ -96,32 +107,30 @@ class Fleet:
             await controller.disengage(name)
         task = self._tasks.pop(name, None)
         if task is not None:
-            await _cancelled([task])
+            await end_all([task])
         await cluster.aclose()
 
     async def stop_caches(self) -> None:
         """End the caches of all clusters."""
-        await _cancelled(list(self._tasks.values()))
+        await end_all(list(self._tasks.values()))
 
     def _start_cache(self, cluster: Cluster) -> None:
-        self._tasks[cluster.name] = self._spawn(self._run_cache(cluster), f"cache {cluster.name}".strip())
-
-    async def _run_cache(self, cluster: Cluster) -> None:
-        try:
-            await cluster.run()
-        except Exception as error:  # noqa: BLE001  supervision point: the manager decides
-            self._failed(error)
+        is_own = cluster is self._own
+        loop = Loop(
+            f"cache {cluster.name}".strip(),
+            cluster.run,
+            policy=Policy.STOP if is_own else Policy.ISOLATE,
+            failed=self._failed if is_own else None,
+            clock=self._clock,
+        )
+        self._tasks[cluster.name] = self._spawn(loop.run(), loop.name)
 
     async def _follow(self, provider: ClusterProvider) -> None:
+        """Let clusters join and leave; a provider that begins again tells those that are there once more."""
         async for change, cluster in provider.events():
-            if change == "engaged":
-                await self.engage(cluster)
-            else:
+            if change == "disengaged":
                 await self.disengage(cluster.name)
-
-
-async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks)
+            elif cluster.name in self.clusters:
+                _log.info("a cluster that is engaged already was told again", cluster=cluster.name)
+            else:
+                await self.engage(cluster)

@@ -7,12 +7,15 @@ from quarterdeck.api import Key
 from quarterdeck.runtime.contract import Elector, KeyElector
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.runnable import Group
 from quarterdeck.runtime.manager.option import LeaderElectionLost
-from quarterdeck.runtime.manager.runnable import Group, RunnableGroup
+from quarterdeck.runtime.manager.runnable import RunnableGroup
 
 __all__ = ["Leadership"]
 
 _log: Final = get_logger(__name__)
+_FIRST_SHARD: Final = 0
+"""Who holds it runs what has to run exactly once."""
 
 
 class Leadership:
@@ -59,26 +62,37 @@ class Leadership:
             _log.warning("leader election lost, campaigning again")
 
     async def _start_leading(self) -> None:
+        self._start_controllers()
+        self._groups[Group.LEADER].start()
+
+    def _start_controllers(self) -> None:
         if self._is_stopping():
             return  # a process that is about to end must not begin to lead
         self.is_leading = True
         for runnable in self._groups[Group.WARMUP].runnables:
             if isinstance(runnable, Controller):
                 runnable.lead()
-        self._groups[Group.LEADER].start()
+        self._groups[Group.CONTROLLERS].start()
 
     async def _won_shard(self, shard: int) -> None:
-        """Work on the keys of one more shard; the first one starts what leads."""
+        """Work on the keys of one more shard; the first one starts the controllers.
+
+        What only one replica may do, and has no keys to share, comes with the first shard of all.
+        """
         if not self.is_leading:
-            await self._start_leading()
-            return
-        mine = self._in_shard(shard)
-        for controller in self._controllers.values():
-            if controller.needs_leader_election:
-                controller.take_over(mine)
+            self._start_controllers()
+        else:
+            mine = self._in_shard(shard)
+            for controller in self._controllers.values():
+                if controller.needs_leader_election:
+                    controller.take_over(mine)
+        if shard == _FIRST_SHARD and not self._is_stopping():
+            self._groups[Group.LEADER].start()
 
     async def _lost_shard(self, shard: int) -> None:
         """Let go of the keys of a shard; the next leader may begin when nobody works on them here."""
+        if shard == _FIRST_SHARD:
+            await self._restart_later(self._groups[Group.LEADER])
         mine = self._in_shard(shard)
         for controller in self._controllers.values():
             if controller.needs_leader_election:
@@ -94,14 +108,19 @@ class Leadership:
         self.is_leading = False
         if not self._restarts:
             return
-        for group in (self._groups[Group.LEADER], self._groups[Group.WARMUP]):
-            runnables = group.runnables
-            group.request_stop()
-            await group.wait_stopped(0)
-            await group.wait_cancelled()
-            group.reset()
-            for runnable in runnables:
-                if isinstance(runnable, Controller):
-                    runnable.renew()
-                group.add(runnable)
+        for group in (Group.LEADER, Group.CONTROLLERS, Group.WARMUP):
+            await self._restart_later(self._groups[group])
         self._groups[Group.WARMUP].start()
+
+    @staticmethod
+    async def _restart_later(group: RunnableGroup) -> None:
+        """Stop a group at once, and have it ready for another term."""
+        runnables = group.runnables
+        group.request_stop()
+        await group.wait_stopped(0)
+        await group.wait_cancelled()
+        group.reset()
+        for runnable in runnables:
+            if isinstance(runnable, Controller):
+                runnable.renew()
+            group.add(runnable)

@@ -6,13 +6,14 @@ webhooks, servers; then the election ends, which releases the lease. Caches are 
 synced or until it is clear that they cannot be (a permission or a CRD is missing): one blocked kind must
 not keep controllers from working that do not need it.
 
-The first runnable that raises stops the manager, and its error is raised by ``serve()``. ``run()`` is
-``serve()`` with signal handlers and an exit code.
+Everything that runs is supervised (``loop.supervision``). A runnable that raises stops the manager unless it
+was added with another policy, and its error is raised by ``serve()``; while anything that should run does
+not, the manager is not ready. ``run()`` is ``serve()`` with signal handlers and an exit code.
 """
 
 import asyncio
 import random
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, overload
@@ -23,6 +24,7 @@ from quarterdeck.api import GroupKind, Resource, Scheme, UnsetType
 from quarterdeck.client import Client, Config, Observer
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime.cache.cache import Cache
+from quarterdeck.runtime.cache.metrics import follow_caches
 from quarterdeck.runtime.cache.options import CacheOptions
 from quarterdeck.runtime.contract import Elector, KeyElector, Recorder, RecorderSource
 from quarterdeck.runtime.controller.builder import Builder
@@ -32,7 +34,9 @@ from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.clock import Clock, LoopClock
 from quarterdeck.runtime.loop.execution import Execution
 from quarterdeck.runtime.loop.lag import LoopLag
+from quarterdeck.runtime.loop.runnable import Group, Runnable
 from quarterdeck.runtime.loop.step import unless
+from quarterdeck.runtime.loop.supervision import Loop, Policy
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.manager.check import BuiltinChecks
 from quarterdeck.runtime.manager.cluster import Cluster, ClusterProvider
@@ -46,10 +50,10 @@ from quarterdeck.runtime.manager.option import (
     ManagerOptions,
     ManagerStatistics,
 )
-from quarterdeck.runtime.manager.runnable import Group, Runnable, RunnableGroup, describe, group_of
+from quarterdeck.runtime.manager.runnable import RunnableGroup, describe, group_of
 from quarterdeck.runtime.manager.stopsignal import stop_on_signals
-from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
-from quarterdeck.runtime.operator.rbac import (
+from quarterdeck.runtime.metrics import RuntimeMetrics
+from quarterdeck.runtime.rbac import (
     ELECTION_RULES,
     SHARD_RULES,
     Rule,
@@ -123,7 +127,7 @@ class Manager:
         )
         self._tracer: Final = tracer
         self.webhooks: Final = webhooks
-        self.execution: Final = Execution(threads=self.options.threads, processes=self.options.processes)
+        self.execution: Final = Execution(threads=self.options.threads)
         lag = metrics.loop_lag.set if isinstance(metrics, RuntimeMetrics) else None
         self.loop_lag: Final = LoopLag(observe=lag)
         # Where the Lease lives, if that is known here: the permission is needed there only.
@@ -141,7 +145,8 @@ class Manager:
             self.cluster, self._controllers, spawn=self._spawn, failed=self._fail, clock=self._clock
         )
         self._groups: Final = {
-            group: RunnableGroup(group, spawn=self._spawn, failed=self._runnable_failed) for group in Group
+            group: RunnableGroup(group, spawn=self._spawn, failed=self._runnable_failed, clock=self._clock)
+            for group in Group
         }
         self._tasks: asyncio.TaskGroup | None = None
         self._spawned: set[asyncio.Task[None]] = set()
@@ -159,7 +164,8 @@ class Manager:
             restarts=self.options.restart_on_lost_lease,
         )
         self._checks: Final = BuiltinChecks(
-            clusters=self._fleet.clusters.values,
+            cluster=self.cluster,
+            trouble=self._trouble,
             loop_lag=self.loop_lag,
             webhooks=self.webhooks,
             elector=self.elector,
@@ -224,10 +230,12 @@ class Manager:
         """
         return Builder[T](name=name).for_(kind, only_metadata=only_metadata)
 
-    def add(self, runnable: Runnable, *, group: Group | None = None) -> None:
+    def add(self, runnable: Runnable, *, group: Group | None = None, policy: Policy = Policy.STOP) -> None:
         """Add something to run, in the group it belongs to unless one is named.
 
-        Raises ``ConfigError`` for a second controller of the same name, ``RuntimeError`` while stopping.
+        ``policy`` says what its failure means: stop the manager (the default), restart it after a growing
+        wait, or leave it out and go on. Raises ``ConfigError`` for a second controller of the same name,
+        ``RuntimeError`` while stopping.
         """
         if self._is_stopping:
             raise RuntimeError("can't accept new runnable as stop procedure is already engaged")
@@ -237,7 +245,13 @@ class Manager:
         adopt = getattr(runnable, "adopt_checks", None)
         if adopt is not None:
             adopt(self.checks)
-        self._groups[group or group_of(runnable)].add(runnable)
+        self._groups[group or group_of(runnable)].add(runnable, policy)
+
+    def _trouble(self) -> str | None:
+        """What has failed and does not run at this moment."""
+        down = [group.trouble() for group in self._groups.values()]
+        down += [controller.trouble() for controller in self._controllers.values()]
+        return "; ".join(filter(None, down)) or None
 
     def _add_controller(self, controller: Controller[Any]) -> None:
         name = controller.name
@@ -270,7 +284,7 @@ class Manager:
             if self._leadership.is_leading:
                 controller.lead()
         else:
-            self._groups[Group.LEADER].add(controller)
+            self._groups[Group.CONTROLLERS].add(controller)
 
     def _workers_for(self, controller: Controller[Any]) -> int:
         if controller.kind is None:
@@ -390,14 +404,14 @@ class Manager:
     async def _start(self) -> "asyncio.Task[None] | None":
         groups = self._groups
         if isinstance(self._recorders, RecorderSource):
-            self._recording = self._spawn(self._recorders.run(), "event recorder")
+            self._recording = self._spawn_loop("event recorder", self._recorders.run, Policy.RESTART)
         if self.options.watch_loop:
             groups[Group.SERVERS].add(self.loop_lag)
         for group in (Group.SERVERS, Group.WEBHOOKS):
             groups[group].start()
             await unless(self._stop_requested, groups[group].wait_serving())
         if self.options.check_permissions:
-            self._spawn(self._check_permissions(), "permission check")
+            self._spawn_loop("permission check", self._check_permissions, Policy.ISOLATE)
         self._fleet.start_caches()
         groups[Group.CACHES].start()
         await unless(self._stop_requested, self._fleet.wait_settled(self.options.cache_settle_timeout))
@@ -411,7 +425,7 @@ class Manager:
         if self._stop_requested.is_set():
             return None
         self._campaigning = True
-        return self._spawn(self._campaign(), "leader election")
+        return self._spawn_loop("leader election", self._leadership.campaign, Policy.STOP)
 
     async def _check_permissions(self) -> None:
         """Say which permissions are missing, long before a cache times out for lack of them."""
@@ -425,11 +439,12 @@ class Manager:
         if missing:
             _log.error("permissions are missing", permissions=[str(each) for each in missing])
 
-    async def _campaign(self) -> None:
-        try:
-            await self._leadership.campaign()
-        except Exception as error:  # noqa: BLE001  supervision point: the manager decides
-            self._fail(error)
+    def _spawn_loop(
+        self, name: str, run: Callable[[], Awaitable[None]], policy: Policy
+    ) -> asyncio.Task[None]:
+        failed = self._fail if policy is Policy.STOP else None
+        loop = Loop(name, run, policy=policy, failed=failed, clock=self._clock)
+        return self._spawn(loop.run(), name)
 
     async def engage(self, cluster: Cluster) -> None:
         """Serve one more cluster with every controller."""
@@ -447,7 +462,7 @@ class Manager:
         deadline = None if grace < 0 else self._clock.monotonic() + grace
         late: list[str] = []
         self._groups[Group.WARMUP].request_stop()
-        for group in (Group.OTHERS, Group.LEADER, Group.WARMUP, Group.CACHES):
+        for group in (Group.OTHERS, Group.LEADER, Group.CONTROLLERS, Group.WARMUP, Group.CACHES):
             late += await self._stop_group(group, deadline)
         await self._fleet.stop_caches()  # they were the first, and others may borrow of them
         for group in (Group.WEBHOOKS, Group.SERVERS):

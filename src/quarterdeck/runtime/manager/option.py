@@ -57,8 +57,6 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Ask the server at start for every permission the controllers declare, and log what is missing."""
     threads: int = 16
     """Blocking calls at once."""
-    processes: int = 2
-    """Heavy computations at once."""
     record_events: bool = True
     """Write events to the cluster, unless the manager is given a recorder."""
     event_api: Literal["events.k8s.io", "core", "both"] = "events.k8s.io"

@@ -1,53 +1,18 @@
-"""What a manager runs, and in which order.
-
-A runnable has ``async def run()``, which ends when it is cancelled. It may also have
-
-- ``request_stop()``: called first on shutdown; ``run()`` then ends by itself within the grace period;
-- ``needs_leader_election``: ``False`` to run on every replica; the default is to need it;
-- ``is_serving``: it is a server; the next group starts when this is true;
-- ``adopt_checks(checks)``: it is told the manager's health checks when it is added;
-- ``cache``: controllers stand on it, so it starts with the caches;
-- ``group``: the group it belongs to, where the rest does not say so (the webhook server).
-
-Groups start one after the other and stop in another order; within a group everything happens at once.
-"""
+"""Groups of runnables, as the manager starts and stops them; what a runnable is, ``loop.runnable`` says."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from enum import Enum
-from typing import Final, Protocol
+from typing import Final
 
 from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.clock import Clock
+from quarterdeck.runtime.loop.runnable import Group, Runnable
+from quarterdeck.runtime.loop.supervision import Loop, Policy
 
-__all__ = ["Group", "Runnable", "RunnableGroup", "describe", "group_of"]
+__all__ = ["RunnableGroup", "describe", "group_of"]
 
 _log: Final = get_logger(__name__)
 SERVING_TIMEOUT: Final = 30.0
-
-
-class Group(Enum):
-    """The groups, in the order they start."""
-
-    SERVERS = "servers"
-    """Health, metrics, profiling: before caches, so that probes answer while they sync."""
-    WEBHOOKS = "webhooks"
-    """Before caches, because the first list may need the conversion webhook, and before whoever writes."""
-    CACHES = "caches"
-    """Caches, and what else controllers stand on."""
-    OTHERS = "others"
-    """What needs no leadership."""
-    WARMUP = "warm-up"
-    """Controllers that start their sources before the lease is won."""
-    LEADER = "leader"
-    """What only the leader does: controllers."""
-
-
-class Runnable(Protocol):
-    """Something with a life."""
-
-    async def run(self) -> None:
-        """Do it until cancelled, or until it is done. An exception stops the manager."""
-        ...
 
 
 class RunnableGroup:
@@ -59,21 +24,34 @@ class RunnableGroup:
         *,
         spawn: Callable[[Awaitable[None], str], "asyncio.Task[None]"],
         failed: Callable[[Runnable, Exception], None],
+        clock: Clock,
     ) -> None:
-        """``spawn`` makes a task of the manager's; ``failed`` is told about a runnable that raised."""
+        """``spawn`` makes a task of the manager's; ``failed`` is told about one that is to stop it."""
         self.group: Final = group
         self._spawn: Final = spawn
         self._failed: Final = failed
+        self._clock: Final = clock
+        self._policies: Final[dict[Runnable, Policy]] = {}
         self._waiting: list[Runnable] = []
         self._running: dict[Runnable, asyncio.Task[None]] = {}
+        self._loops: dict[Runnable, Loop] = {}
         self.is_started = False
 
-    def add(self, runnable: Runnable) -> None:
-        """Add a runnable; it starts with the group, at once if that has started."""
+    def add(self, runnable: Runnable, policy: Policy | None = None) -> None:
+        """Add a runnable; it starts with the group, at once if that has started.
+
+        Without a policy it keeps the one it had; a new one stops the manager when it fails.
+        """
+        self._policies[runnable] = policy or self._policies.get(runnable, Policy.STOP)
         if self.is_started:
             self._start(runnable)
         else:
             self._waiting.append(runnable)
+
+    def trouble(self) -> str | None:
+        """Which runnables have failed and do not run now."""
+        down = [f"{loop.name}: {loop.last_error}" for loop in self._loops.values() if loop.is_down]
+        return "; ".join(down) if down else None
 
     @property
     def runnables(self) -> tuple[Runnable, ...]:
@@ -90,23 +68,27 @@ class RunnableGroup:
     async def wait_serving(self) -> None:
         """Wait until every server of the group accepts connections."""
         for runnable, task in tuple(self._running.items()):
-            if not hasattr(runnable, "is_serving"):
-                continue
             try:
                 async with asyncio.timeout(SERVING_TIMEOUT):
-                    while not runnable.is_serving and not task.done():  # noqa: ASYNC110  any server
+                    while not getattr(runnable, "is_serving", True) and not task.done():  # noqa: ASYNC110
                         await asyncio.sleep(0.01)
             except TimeoutError:
                 _log.warning("server does not serve yet, going on", runnable=describe(runnable))
 
     def _start(self, runnable: Runnable) -> None:
-        self._running[runnable] = self._spawn(self._run(runnable), describe(runnable))
+        policy = self._policies[runnable]
+        loop = self._loops[runnable] = Loop(
+            describe(runnable),
+            runnable.run,
+            policy=policy,
+            failed=(lambda error: self._failed(runnable, error)) if policy is Policy.STOP else None,
+            clock=self._clock,
+        )
+        self._running[runnable] = self._spawn(self._run(runnable, loop), loop.name)
 
-    async def _run(self, runnable: Runnable) -> None:
+    async def _run(self, runnable: Runnable, loop: Loop) -> None:
         try:
-            await runnable.run()
-        except Exception as error:  # noqa: BLE001  supervision point: the manager decides
-            self._failed(runnable, error)
+            await loop.run()
         finally:
             self._running.pop(runnable, None)
 
@@ -148,12 +130,11 @@ def describe(runnable: Runnable) -> str:
 
 
 def group_of(runnable: Runnable) -> Group:
-    """The group a runnable belongs to, by what it says of itself."""
+    """The group a runnable belongs to, by what it says of itself; without a word it needs leadership."""
+    needs_leader: bool | None = getattr(runnable, "needs_leader_election", None)
     declared = getattr(runnable, "group", None)
+    if needs_leader:
+        return Group.LEADER
     if isinstance(declared, Group):
         return declared
-    if hasattr(runnable, "is_serving"):
-        return Group.LEADER if getattr(runnable, "needs_leader_election", False) else Group.SERVERS
-    if hasattr(runnable, "cache"):
-        return Group.CACHES
-    return Group.LEADER if getattr(runnable, "needs_leader_election", True) else Group.OTHERS
+    return Group.LEADER if needs_leader is None else Group.OTHERS

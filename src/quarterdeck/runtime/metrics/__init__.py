@@ -10,7 +10,6 @@
 """
 
 from quarterdeck.runtime.metrics.definition import GROUPS, Definition
-from quarterdeck.runtime.metrics.informer import follow_caches
 from quarterdeck.runtime.metrics.process import follow_process
 from quarterdeck.runtime.metrics.registry import CONTENT_TYPE, Counter, Family, Gauge, Histogram, Registry
 from quarterdeck.runtime.metrics.runtime import (
@@ -39,6 +38,5 @@ __all__ = [
     "RuntimeMetrics",
     "WebhookMetrics",
     "WorkQueueMetrics",
-    "follow_caches",
     "follow_process",
 ]

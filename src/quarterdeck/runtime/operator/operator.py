@@ -18,7 +18,7 @@ import msgspec
 from quarterdeck.api import Resource
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.cache.options import KindOptions
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 
 if TYPE_CHECKING:
     from quarterdeck.api.k8s import Container, Pod
@@ -61,6 +61,9 @@ class OperatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Where the program keeps its own objects, and the operator may keep its."""
     account: str = ""
     """The service account that the program runs as, where that is known."""
+    watch_namespaces: tuple[str, ...] = ()
+    """The namespaces that this installation serves, beside others that serve others; empty serves all. The
+    cache holds no others; what has no namespace is shared with the other installations."""
     is_embedded: bool = False
     """Whether the cluster is the embedded one, which has no cloud and no machines: simulate them."""
 
@@ -103,6 +106,9 @@ class OperatorWebhooks(msgspec.Struct, frozen=True, kw_only=True):
     keeps: tuple[tuple[str, str, str, str], ...] = ()
     """Objects that the program keeps for everybody to read: API version, kind, name, namespace. They are of
     others' kinds and have no owner, so ``quarterdeck uninstall`` removes them."""
+    can_be_limited: bool = False
+    """Whether the operator heeds ``OperatorEnvironment.watch_namespaces``: installations of it that serve
+    other namespaces do not disturb each other."""
     others: tuple[OperatorWebhooks, ...] = ()
     """More of the same, registered under other names."""
 

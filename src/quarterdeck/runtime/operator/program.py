@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from quarterdeck.api import UNSET, GroupVersionKind, Resource
 from quarterdeck.api.k8s import Deployment, EndpointSlice, Service
+from quarterdeck.api.label import check_dns1123_label
 from quarterdeck.client import Client, Config
 from quarterdeck.errors import ConfigError, Forbidden, NotFound, QuarterdeckError
 from quarterdeck.runtime.cache.options import CacheOptions, KindOptions, by_namespace
@@ -43,7 +45,7 @@ from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_process
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks, ServedAddress
 from quarterdeck.runtime.operator.install import create_namespace, install_definitions
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule, event_rules
 from quarterdeck.runtime.webhook import (
     ServiceTarget,
     UrlTarget,
@@ -71,6 +73,8 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of each operator, by its name."""
     account: str = ""
     """The service account that the program runs as, where that is known."""
+    watch_namespaces: tuple[str, ...] = ()
+    """Serve these namespaces only, so that other installations can serve others; empty serves all."""
     is_embedded: bool = False
     """The cluster is the embedded one."""
     is_in_cluster: bool = False
@@ -93,6 +97,10 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     health_address: str = "0"
     manager: ManagerOptions = ManagerOptions()
 
+    def cluster_name(self, name: str) -> str:
+        """An object of the whole cluster: of several installations, each has its own."""
+        return f"{name}.{self.namespace}.{self.name}" if self.watch_namespaces else name
+
 
 class Program:
     """Some operators, ready to run; ``manager`` may be given more runnables before that."""
@@ -105,6 +113,9 @@ class Program:
         unknown = self.options.settings.keys() - {operator.name for operator in operators}
         if unknown:
             raise ConfigError(f"settings for operators that do not run: {', '.join(sorted(unknown))}")
+        for name in self.options.watch_namespaces:
+            if wrong := check_dns1123_label(name):
+                raise ConfigError(f"{name!r} is no name of a namespace: {wrong[0]}")
         kinds = merge_kinds(operators)
         self.metrics: Final = RuntimeMetrics()
         self._certificates: Final = self._make_certificates()
@@ -116,12 +127,15 @@ class Program:
         self.manager: Final = Manager(
             target,
             # the controllers of an embedded cluster share the cache
-            cache=CacheOptions(by_kind=whole_kinds(kinds) if self.options.is_embedded else kinds),
+            cache=CacheOptions(
+                by_kind=whole_kinds(kinds) if self.options.is_embedded else kinds,
+                namespaces=self.options.watch_namespaces or UNSET,
+            ),
             leader_election=self.options.leader_election,
             webhooks=self.webhooks,
             metrics=self.metrics,
             # kubectl sorts by the fields of the one form, upstream's operators write the other
-            options=msgspec.structs.replace(self.options.manager, event_api="both"),
+            options=replace(self.options.manager, event_api="both"),
         )
         self.registrations: Final = tuple(part for operator in operators for part in self._set_up(operator))
         self.webhooks.bind(self.manager.client, self._publish)
@@ -129,6 +143,9 @@ class Program:
         follow_process(self.metrics.registry)
         if not self.webhooks.is_empty:
             self.manager.add_rules(*self._webhook_rules())
+        if self.options.watch_namespaces:  # events about what the program itself keeps
+            own = event_rules(self.manager.options.event_api)
+            self.manager.add_rules(*(replace(rule, namespace=self.options.namespace) for rule in own))
 
     def _make_certificates(self) -> CertificateSource:
         options = self.options
@@ -148,12 +165,19 @@ class Program:
             settings=self.options.settings.get(operator.name, {}),
             namespace=self.options.namespace,
             account=self.options.account,
+            watch_namespaces=self.options.watch_namespaces,
             is_embedded=self.options.is_embedded,
             server=self._served_address,
             registers_webhooks=not self.options.certificate_directory,
         )
         webhooks = operator.setup(self.manager, environment)
-        parts = (webhooks, *webhooks.others)
+        if self.options.watch_namespaces and not webhooks.can_be_limited:
+            raise ConfigError(f"operator {operator.name} serves whole clusters, not single namespaces")
+        naming = self.options.cluster_name
+        parts = tuple(
+            replace(part, configuration=naming(part.configuration)) if part.configuration else part
+            for part in (webhooks, *webhooks.others)
+        )
         for part in parts:
             self.manager.add_webhook(*part.admission)
             for path, handler in part.folders.items():
@@ -218,6 +242,7 @@ class Program:
                 self._target(),
                 webhooks=webhooks.admission,
                 definitions=webhooks.converted,
+                namespaces=self.options.watch_namespaces,
             )
             for webhooks in self.registrations
             if webhooks.configuration
@@ -236,12 +261,14 @@ class Program:
             groups=("admissionregistration.k8s.io",),
             resources=tuple(sorted({_CONFIGURATIONS[hook.is_mutating] for hook in hooks})),
             verbs=("create", "get", "patch"),
+            is_cluster_wide=True,
         )
         withdrawal = Rule(
             groups=registration.groups,
             resources=registration.resources,
             verbs=("delete",),
             resource_names=tuple(part.configuration for part in self.registrations if part.configuration),
+            is_cluster_wide=True,
         )
         deployment = Rule(
             groups=("apps",),
@@ -256,6 +283,7 @@ class Program:
             resources=("customresourcedefinitions",),
             verbs=("get", "patch"),
             resource_names=converted,
+            is_cluster_wide=True,
         )
         secret = Rule(
             groups=("",),
@@ -273,6 +301,10 @@ class Program:
         checks = self.manager.checks
         if reason := checks.unsynced() or checks.blocked():
             return reason
+        for check in (each for part in self.registrations for each in part.checks.values()):
+            answer = check()
+            if isinstance(answer, str) and answer:
+                return answer
         # Filled caches are not all: IPAM also lists a million Subnets from the server before it allocates.
         each = [controller.statistics() for controller in self.manager.controllers]
         if self.manager.is_leading and (late := [one.name for one in each if not one.is_synced]):
@@ -393,7 +425,7 @@ def whole_kinds(
         "fields": UNSET,
         "transform": UNSET,
     }
-    return {kind: msgspec.structs.replace(options, **everything) for kind, options in kinds.items()}
+    return {kind: replace(options, **everything) for kind, options in kinds.items()}
 
 
 async def _until(holds: Callable[[], bool]) -> None:

@@ -11,13 +11,12 @@ import random
 from collections.abc import Hashable
 from typing import Final, Generic, Protocol, TypeVar
 
+from quarterdeck.client.lane import TokenBucket
 from quarterdeck.runtime.loop.clock import Clock, LoopClock
 
 __all__ = [
     "BucketLimiter",
     "ExponentialLimiter",
-    "FastSlowLimiter",
-    "JitteredLimiter",
     "LargestLimiter",
     "RateLimiter",
 ]
@@ -90,20 +89,11 @@ class BucketLimiter(Generic[K]):
     """One token bucket shared by all keys: ``rate`` per second, ``burst`` at once; remembers no keys."""
 
     def __init__(self, rate: float = 10.0, burst: int = 100, *, clock: Clock | None = None) -> None:
-        self._rate: Final = rate
-        self._burst: Final = burst
-        self._clock: Final = clock or LoopClock()
-        self._tokens = float(burst)
-        self._at: float | None = None
+        self._bucket: Final = TokenBucket(rate, burst, clock or LoopClock())
 
     def when(self, key: K) -> float:
         """Take one token, possibly of the future; the wait until it exists."""
-        now = self._clock.monotonic()
-        if self._at is not None:
-            self._tokens = min(self._tokens + (now - self._at) * self._rate, self._burst)
-        self._at = now
-        self._tokens -= 1
-        return max(-self._tokens, 0.0) / self._rate
+        return self._bucket.reserve()
 
     def forget(self, key: K) -> None:
         """Nothing is remembered per key."""
@@ -111,30 +101,6 @@ class BucketLimiter(Generic[K]):
     def failures(self, key: K) -> int:
         """Always 0."""
         return 0
-
-
-class FastSlowLimiter(Generic[K]):
-    """``fast`` seconds for the first ``attempts`` failures of a key, then ``slow``."""
-
-    def __init__(self, fast: float, slow: float, attempts: int) -> None:
-        self._fast: Final = fast
-        self._slow: Final = slow
-        self._attempts: Final = attempts
-        self._failures: dict[K, int] = {}
-
-    def when(self, key: K) -> float:
-        """The delay of this failure."""
-        count = self._failures.get(key, 0) + 1
-        self._failures[key] = count
-        return self._fast if count <= self._attempts else self._slow
-
-    def forget(self, key: K) -> None:
-        """Fast again."""
-        self._failures.pop(key, None)
-
-    def failures(self, key: K) -> int:
-        """Failures since the last ``forget``."""
-        return self._failures.get(key, 0)
 
 
 class LargestLimiter(Generic[K]):
@@ -155,26 +121,3 @@ class LargestLimiter(Generic[K]):
     def failures(self, key: K) -> int:
         """The largest count of the parts."""
         return max(part.failures(key) for part in self._parts)
-
-
-class JitteredLimiter(Generic[K]):
-    """Another limiter's delay, stretched by a random part of ``factor`` (1.0: up to double)."""
-
-    def __init__(
-        self, inner: RateLimiter[K], factor: float = 0.1, *, rng: random.Random | None = None
-    ) -> None:
-        self._inner: Final = inner
-        self._factor: Final = factor
-        self._random: Final = rng or random.Random()  # noqa: S311  spreading retries is no secret
-
-    def when(self, key: K) -> float:
-        """The inner delay, at least; up to ``1 + factor`` times as long."""
-        return self._inner.when(key) * (1 + self._random.random() * self._factor)
-
-    def forget(self, key: K) -> None:
-        """Forget in the inner limiter."""
-        self._inner.forget(key)
-
-    def failures(self, key: K) -> int:
-        """The inner count."""
-        return self._inner.failures(key)

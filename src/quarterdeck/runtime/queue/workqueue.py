@@ -150,17 +150,26 @@ class WorkQueue(Generic[K]):
         self._timer_due = 0.0
         self._closed = False
 
-    def add(self, key: K, *, after: float = 0.0, rate_limited: bool = False, priority: int = 0) -> None:
+    def add(
+        self,
+        key: K,
+        *,
+        after: float = 0.0,
+        rate_limited: bool = False,
+        at_least: float = 0.0,
+        priority: int = 0,
+    ) -> None:
         """Ask for attention to ``key``, now or in ``after`` seconds; nothing happens once shut down.
 
-        ``rate_limited`` counts a failure and waits as the limiter says; with both delays the smaller wins.
+        ``rate_limited`` counts a failure and waits as the limiter says, ``at_least`` so many seconds; with
+        ``after`` as well the smaller wins.
         """
         if self._closed:
             return
         if not self._has_priorities:
             priority = 0
         if rate_limited:
-            delay = self._limiter.when(key)
+            delay = max(self._limiter.when(key), at_least)
             after = min(after, delay) if after > 0 else delay
         if after > 0 and self._metrics is not None:
             self._metrics.retried()

@@ -11,7 +11,7 @@ Where the memory cannot tell (a list was reordered, the process is new) the appl
 
 import hashlib
 from collections import OrderedDict
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -23,46 +23,56 @@ __all__ = ["AppliedMemory", "holds"]
 _LIMIT: Final = 100_000
 
 
+_Slot: TypeAlias = tuple[GroupVersionKind, Key, str]
+"""Which object, and which field manager applied it: two managers may apply different things."""
+
+
 class _Applied(msgspec.Struct, frozen=True, gc=False):
     digest: bytes
     uid: str
     version: str
+    rewinds: int
+    """Of the cache: a server that was restored gives a version twice."""
 
 
 class AppliedMemory:
-    """What one controller applied last, per object."""
+    """What one controller applied last, per object and field manager."""
 
     def __init__(self, limit: int = _LIMIT) -> None:
         self._limit: Final = limit
-        self._applied: OrderedDict[tuple[GroupVersionKind, Key], _Applied] = OrderedDict()
+        self._applied: OrderedDict[_Slot, _Applied] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._applied)
 
-    def is_unchanged(self, obj: Writable, entry: Entry | None, *, cluster: str = "") -> bool:
+    def is_unchanged(
+        self, obj: Writable, entry: Entry, manager: str, cluster: str = "", *, rewinds: int = 0
+    ) -> bool:
         """Whether applying ``obj`` again would change nothing; ``entry`` is the cached object."""
-        known = self._applied.get(_slot(obj, cluster))
-        if known is None or entry is None or entry.uid != known.uid or entry.is_deleting:
+        known = self._applied.get(_slot(obj, manager, cluster))
+        if known is None or entry.uid != known.uid or entry.is_deleting:
             return False
         if known.digest != _digest(obj):
             return False
-        if entry.resource_version == known.version:
+        if entry.resource_version == known.version and rewinds == known.rewinds:
             return True
         return holds(decode_json(entry.raw), _applied_part(to_dict(obj)))
 
-    def applied(self, obj: Writable, answer: Writable, *, cluster: str = "") -> None:
+    def applied(
+        self, obj: Writable, answer: Writable, manager: str, cluster: str = "", *, rewinds: int = 0
+    ) -> None:
         """``obj`` was applied, and ``answer`` came back."""
         metadata = answer.metadata
-        slot = _slot(obj, cluster)
-        self._applied[slot] = _Applied(_digest(obj), metadata.uid, metadata.resource_version)
+        slot = _slot(obj, manager, cluster)
+        self._applied[slot] = _Applied(_digest(obj), metadata.uid, metadata.resource_version, rewinds)
         self._applied.move_to_end(slot)
         if len(self._applied) > self._limit:
             self._applied.popitem(last=False)
 
 
-def _slot(obj: Writable, cluster: str) -> tuple[GroupVersionKind, Key]:
+def _slot(obj: Writable, manager: str, cluster: str) -> _Slot:
     gvk = GroupVersionKind.parse(obj.api_version, obj.kind)
-    return gvk, Key(obj.metadata.namespace, obj.metadata.name, cluster)
+    return gvk, Key(obj.metadata.namespace, obj.metadata.name, cluster), manager
 
 
 def _digest(obj: Writable) -> bytes:

@@ -8,7 +8,6 @@ run of the key does not start before the cache has seen it (``consistency``).
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
-from contextvars import ContextVar
 from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, TypeVar, Unpack, cast, overload
 
 from quarterdeck.api import (
@@ -22,33 +21,40 @@ from quarterdeck.api import (
     Time,
     Writable,
     is_controlled_by,
-    set_controller_reference,
-    to_dict,
 )
 from quarterdeck.client import (
     AnyKind,
     Call,
     DeleteCallOptions,
     Labels,
-    MergePatch,
     MetadataKind,
     Patch,
     Response,
     WriteOptions,
+    metadata_of,
 )
 from quarterdeck.client.representation import read_items
-from quarterdeck.errors import AlreadyExists, ConfigError, NotFound, Terminal
+from quarterdeck.errors import (
+    AlreadyExists,
+    ConfigError,
+    Conflict,
+    Invalid,
+    NotFound,
+    Terminal,
+)
 from quarterdeck.runtime.cache import IndexQuery, Objects
 from quarterdeck.runtime.cache.entry import EntryFactory
-from quarterdeck.runtime.log.field import Bound, FieldLogger
+from quarterdeck.runtime.log.field import FieldLogger
 from quarterdeck.runtime.loop.clock import time_now
 from quarterdeck.runtime.loop.execution import call_from_thread
 from quarterdeck.runtime.reconcile.finalizer import FinalizerScope
+from quarterdeck.runtime.reconcile.ownership import for_incarnation, if_absent, is_ours, owned, require_ours
 from quarterdeck.runtime.reconcile.recording import head_of
 from quarterdeck.runtime.reconcile.services import ContextServices
 from quarterdeck.runtime.reconcile.statusedit import ConditionEdit, StatusEdit
+from quarterdeck.runtime.reconcile.statuswrite import write_status
 
-__all__ = ["Context", "ContextWrites", "DeleteContext"]
+__all__ = ["Context", "DeleteContext"]
 
 T = TypeVar("T", bound=Resource)
 R = TypeVar("R", bound=Resource)
@@ -56,40 +62,14 @@ W = TypeVar("W", bound=Writable)
 V = TypeVar("V")
 P = ParamSpec("P")
 
-_key: ContextVar[Key | None] = ContextVar("quarterdeck_key", default=None)
-_current: ContextVar["Context[Any] | None"] = ContextVar("quarterdeck_reconcile", default=None)
-
-
-def in_context(context: "Context[Any]") -> "Bound[Context[Any] | None]":
-    """Writes made inside the block belong to this reconcile."""
-    return Bound(_current, context)
-
-
-def working_on(key: Key) -> Bound[Key | None]:
-    """What happens inside the block happens for this key."""
-    return Bound(_key, key)
-
-
-def current_key() -> Key | None:
-    """The key that is being worked on in this task, if one is."""
-    return _key.get()
-
-
-class ContextWrites:
-    """Hands writes to the reconcile that made them; the observer of every controller's client."""
-
-    def written(self, call: Call, response: Response) -> None:
-        """Tell the reconcile that is running in this task."""
-        context = _current.get()
-        if context is not None:
-            context.note_write(call, response)
-
 
 class DeleteContext:
     """The context of ``deleted``: the key of an object that is gone."""
 
-    def __init__(self, key: Key, tools: ContextServices, log: FieldLogger) -> None:
+    def __init__(self, key: Key, tools: ContextServices, log: FieldLogger, *, uid: str = "") -> None:
         self.key: Final = key
+        self.uid: Final = uid
+        """Of the object that is gone, if it was ever seen here: another may have its name by now."""
         self.client: Final = tools.client
         self.cache: Final = tools.cache
         self.log: Final = log
@@ -126,6 +106,7 @@ class Context(Generic[T]):
         self._obj = obj
         self._answer = b""  # to the last write of the status: the object, while `_obj` is None
         self._edit: StatusEdit[T] | None = None
+        self._has_expired = False
         self._overlay: dict[tuple[GroupVersionKind, str, str], bytes | None] = {}
         self._doubtful: set[tuple[GroupVersionKind, str, str]] = set()
 
@@ -285,13 +266,17 @@ class Context(Generic[T]):
         return self.cache.lookup(kind, query)
 
     async def create(self, obj: W, *, owner: Writable | None = None, **options: Unpack[WriteOptions]) -> W:
-        """Create an object, owned by ``owner`` if given; raises ``AlreadyExists`` …"""
-        obj = _owned(obj, owner)
+        """Create an object, owned by ``owner`` if given.
+
+        Raises ``AlreadyExists`` if our own is there, ``ForeignObject`` if somebody else's is.
+        """
+        obj = owned(obj, owner)
         try:
             return await self.client.create(obj, **options)
         except AlreadyExists:
-            gvk = GroupVersionKind.parse(obj.api_version, obj.kind)
-            self._doubtful.add((gvk, obj.metadata.namespace, obj.metadata.name))
+            self._doubtful.add((_gvk_of(obj), obj.metadata.namespace, obj.metadata.name))
+            if obj.metadata.owner_references:
+                await self.require_ours(obj)
             raise
 
     async def update(self, obj: W, **options: Unpack[WriteOptions]) -> W:
@@ -307,20 +292,65 @@ class Context(Generic[T]):
     ) -> W:
         """Server-side apply, owned by ``owner`` if given; not sent if it would change nothing.
 
-        The cached object is what comes back then. ``force`` takes fields over from other managers.
+        The cached object is what comes back then. ``force`` takes fields over from other managers. An object
+        with owners is created, or changed if it is theirs; else ``ForeignObject`` is raised.
         """
-        obj = _owned(obj, owner)
-        tools = self._tools
+        obj = owned(obj, owner)
+        tools, metadata = self._tools, obj.metadata
+        manager = options.get("field_manager") or tools.field_manager
         kind = cast("AnyKind", type(obj) if isinstance(obj, Resource) else _gvk_of(obj))
-        slot = (_gvk_of(obj), obj.metadata.namespace, obj.metadata.name)
-        if slot not in self._overlay and self.cache.has_informer(kind):
-            informer = await self.cache.synced(kind)
-            entry = informer.get(obj.metadata.namespace, obj.metadata.name)
-            if tools.applied.is_unchanged(obj, entry, cluster=tools.cluster) and entry is not None:
-                return cast("W", informer.decoder(kind)(entry))
-        answer = await self.client.apply(obj, force=force, **options)
-        tools.applied.applied(obj, answer, cluster=tools.cluster)
+        sent, is_new, rewinds = obj, False, 0
+        if (_gvk_of(obj), metadata.namespace, metadata.name) not in self._overlay:
+            if self.cache.has_informer(kind):
+                informer = await self.cache.synced(kind)
+                entry = informer.get(metadata.namespace, metadata.name)
+                rewinds = informer.rewinds
+                if entry is not None and tools.applied.is_unchanged(
+                    obj, entry, manager, tools.cluster, rewinds=rewinds
+                ):
+                    return cast("W", informer.decoder(kind)(entry))
+            if metadata.owner_references:
+                uid = await self._uid_if_ours(obj)
+                is_new = not uid
+                sent = for_incarnation(obj, uid) if uid else if_absent(obj)
+        try:
+            answer = await self.client.apply(sent, force=force, **options)
+        except Conflict:
+            if is_new:
+                await self.require_ours(obj)
+            raise
+        except Invalid as error:
+            if any(cause.field == "metadata.uid" for cause in error.details.causes):
+                raise Conflict(f"{obj.kind} {metadata.name} is another one by now") from error
+            raise
+        if not options.get("dry_run"):
+            tools.applied.applied(obj, answer, manager, tools.cluster, rewinds=rewinds)
         return answer
+
+    async def _uid_if_ours(self, wanted: Writable) -> str:
+        """The UID of our object of that name, empty if there is none; raises ``ForeignObject``."""
+        metadata, kind = wanted.metadata, metadata_of(_gvk_of(wanted))
+        if self.cache.has_informer(kind):
+            informer = await self.cache.synced(kind)
+            entry = informer.get(metadata.namespace, metadata.name)
+            if entry is not None and is_ours(metadata.owner_references, entry.owner_references):
+                return entry.uid
+            if entry is None and informer.shard_holding(metadata.namespace, {}, b"{}") is not None:
+                return ""  # the cache would show it, whoever made it
+        return await self.require_ours(wanted)
+
+    async def require_ours(self, wanted: Writable) -> str:
+        """The UID of our object of that name on the server, empty if there is none.
+
+        Raises ``ForeignObject`` if it is not of the owners that ``wanted`` has.
+        """
+        kind = metadata_of(_gvk_of(wanted))
+        try:
+            present = await self.client.get(kind, wanted.metadata.name, wanted.metadata.namespace)
+        except NotFound:
+            return ""
+        require_ours(wanted, present, manager=self._tools.field_manager)
+        return present.metadata.uid
 
     async def delete(
         self,
@@ -330,8 +360,6 @@ class Context(Generic[T]):
         **options: Unpack[DeleteCallOptions],
     ) -> DynamicObject | Status:
         """Delete an object, given itself (then exactly this incarnation) or by kind and name."""
-        if not isinstance(target, type | GroupVersionKind | MetadataKind) and "uid" not in options:
-            options["uid"] = target.metadata.uid
         return await self.client.delete(target, name, namespace, **options)
 
     async def prune(
@@ -404,11 +432,15 @@ class Context(Generic[T]):
         return self._status_edit().conditions
 
     async def write_status(self) -> bool:
-        """Write the edited status now; happens by itself at the end. Returns whether it differed."""
-        patch = self._edit.patch() if self._edit is not None else {}
-        if not patch:
+        """Write the edited status now; happens by itself at the end. Returns whether it differed.
+
+        What others wrote meanwhile stays; raises ``NotFound`` if the object is gone, or another one by now.
+        """
+        change = self._edit.change() if self._edit is not None else None
+        answer = await write_status(self.client, self.obj, *change) if change is not None else None
+        if answer is None:
             return False
-        self._answer = await self.client.status.patch_raw(self.obj, MergePatch(patch))
+        self._answer = answer
         self._obj = None  # mostly the run is over and nobody looks at it again: decoded when somebody does
         self._edit = None
         return True
@@ -445,24 +477,16 @@ class Context(Generic[T]):
         """Run a blocking function in the manager's thread pool."""
         return await self._tools.execution.run_blocking(function, *args, **kwargs)
 
-    async def run_cpu(self, function: Callable[P, V], *args: P.args, **kwargs: P.kwargs) -> V:
-        """Run a heavy, picklable function in another process."""
-        return await self._tools.execution.run_cpu(function, *args, **kwargs)
-
     def block_on(self, coroutine: Coroutine[Any, Any, V]) -> V:
         """For plain ``def`` reconcilers, which run in a thread: wait for a coroutine of this context."""
+        if self._has_expired:
+            coroutine.close()
+            raise TimeoutError("this run has used up its time: nothing of it is written any more")
         return call_from_thread(self._loop, coroutine)
 
-
-def _owned(obj: W, owner: Writable | None) -> W:
-    if owner is None:
-        return obj
-    metadata = set_controller_reference(owner, obj.metadata)
-    if isinstance(obj, Resource):
-        return cast("W", obj.evolve(metadata=metadata))
-    document = obj.to_dict()
-    document["metadata"]["ownerReferences"] = to_dict(metadata.owner_references)
-    return cast("W", DynamicObject(document))
+    def expire(self) -> None:
+        """The run has used up its time, and its thread cannot be stopped: it shall not write any more."""
+        self._has_expired = True
 
 
 def _gvk(kind: AnyKind) -> GroupVersionKind:

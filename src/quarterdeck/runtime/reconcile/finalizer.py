@@ -20,8 +20,9 @@ from quarterdeck.api import (
     remove_finalizer,
 )
 from quarterdeck.client import Client, JsonPatch
-from quarterdeck.errors import Conflict, Invalid, NotFound, QuarterdeckError, Requeue
-from quarterdeck.runtime.controller.result import Result
+from quarterdeck.errors import Conflict, Invalid, NotFound, QuarterdeckError
+from quarterdeck.runtime.loop.supervision import contained
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 __all__ = ["FinalizerError", "FinalizerOutcome", "FinalizerRegistry", "FinalizerScope", "change_finalizers"]
 
@@ -66,9 +67,9 @@ class FinalizerRegistry(Generic[C]):
             try:
                 result = await function(context)
             except Requeue as later:
-                result = Result(requeue_after=later.after, reason=later.reason)
-            except Exception as error:  # noqa: BLE001  collected: the other clean-ups must run
-                outcome.errors.append((name, error))
+                result = later
+            except BaseException as raised:  # noqa: BLE001  collected: the other clean-ups must run
+                outcome.errors.append((name, contained(raised)))
                 continue
             if result is None:
                 outcome.done.append(name)

@@ -5,10 +5,10 @@ import msgspec
 from quarterdeck.client import Client
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.contract import Recorder
-from quarterdeck.runtime.controller.consistency import WriteTracker
 from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.execution import Execution
 from quarterdeck.runtime.reconcile.application import AppliedMemory
+from quarterdeck.runtime.reconcile.consistency import WriteTracker
 
 __all__ = ["ContextServices"]
 
@@ -20,6 +20,8 @@ class ContextServices(msgspec.Struct, frozen=True, kw_only=True):
     """Writes through it are remembered under the key they are made for."""
     cache: Cache
     cluster: str
+    field_manager: str
+    """Who owns the fields of its writes."""
     clock: Clock
     execution: Execution
     recorder: Recorder

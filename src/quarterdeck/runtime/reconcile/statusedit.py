@@ -1,9 +1,8 @@
 """The status of the object being reconciled: edited freely, written once.
 
 ``ctx.status`` is a draft of the status, ``ctx.conditions`` its list of conditions. At the end of the
-reconcile, also of one that failed, the difference is sent as one merge patch to the status subresource,
-if there is any. ``observedGeneration`` is filled in where the status has such a field, and in every
-condition that is set.
+reconcile, also of one that failed, the difference is written if there is any (``statuswrite``).
+``observedGeneration`` is filled in where the status has such a field, and in every condition that is set.
 """
 
 from collections.abc import Callable
@@ -23,7 +22,6 @@ from quarterdeck.api import (
     UnsetType,
     to_dict,
 )
-from quarterdeck.client import merge_patch
 from quarterdeck.errors import ConfigError
 
 __all__ = ["ConditionEdit", "StatusEdit"]
@@ -104,10 +102,10 @@ class StatusEdit(Generic[T]):
             self._conditions = Conditions(items)
         return ConditionEdit(self._conditions, now=self._time, generation=self._obj.metadata.generation)
 
-    def patch(self) -> dict[str, Any]:
-        """The merge patch from the status that was read to the edited one; empty if they are equal."""
+    def change(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The status that was read and the edited one, as documents; ``None`` if nobody edited anything."""
         if self._draft is None:
-            return {}
+            return None
         draft = self._draft
         if self._conditions is not None:
             draft.conditions = list(self._conditions.frozen())
@@ -116,10 +114,8 @@ class StatusEdit(Generic[T]):
             draft.observed_generation = self._obj.metadata.generation
         after = draft.done()
         if after is self._base:
-            return {}
-        before = to_dict(self._base) if self._base is not None else {}
-        difference = merge_patch(before, to_dict(after))
-        return {"status": difference} if difference else {}
+            return None
+        return to_dict(self._base) if self._base is not None else {}, to_dict(after)
 
 
 @cache

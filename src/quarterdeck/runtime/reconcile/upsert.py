@@ -1,24 +1,19 @@
-"""Create or update, create or patch: for those who do not apply.
+"""Create or patch, for those who do not apply: read, and create what is absent or write the difference.
 
-Read; if the object is absent, fill it in and create it; if it is there, change it and write the
-difference. The known trap is server-side defaulting: a sub-tree that is assigned whole never equals the
-one the server has completed, and the object is written for ever. Here only what the change *set* is
-compared: a field that was left at "not set" is no difference (``covers``). Server-side apply
-(``ctx.apply``) does not need any of this and is the recommended way.
+Server-side apply (``ctx.apply``) does not need any of this and is the recommended way.
 """
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
-import msgspec
-
-from quarterdeck.api import Draft, Model, Resource, to_dict
+from quarterdeck.api import Draft, Resource, to_dict
 from quarterdeck.client import MergePatch, merge_patch
 from quarterdeck.errors import AlreadyExists, NotFound
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.ownership import is_ours
 
-__all__ = ["Upsert", "UpsertResult", "covers", "create_or_patch", "create_or_update"]
+__all__ = ["Upsert", "UpsertResult", "create_or_patch"]
 
 R = TypeVar("R", bound=Resource)
 
@@ -41,23 +36,12 @@ class Upsert(NamedTuple):
     result: UpsertResult
 
 
-async def create_or_update(ctx: Context[Any], obj: R, change: Callable[[Draft[R]], None]) -> Upsert:
-    """Make an object like ``change`` wants it, by POST or PUT.
+async def create_or_patch(ctx: Context[Any], obj: R, change: Callable[[Draft[R]], None]) -> Upsert:
+    """Make an object like ``change`` wants it, by POST or by merge patches of object and status.
 
     ``obj`` names it and is what is filled in when it does not exist. ``change`` gets a draft and may do
-    anything but rename it. Raises ``Conflict`` if somebody else was faster.
+    anything but rename it. Raises ``ForeignObject`` if an object that should have our owners has others.
     """
-    present, is_new = await _present(ctx, obj, change)
-    if is_new:
-        return Upsert(present, UpsertResult.CREATED)
-    wanted = _changed(present, change)
-    if wanted is present or covers(present, wanted):
-        return Upsert(present, UpsertResult.UNCHANGED)
-    return Upsert(await ctx.update(wanted), UpsertResult.UPDATED)
-
-
-async def create_or_patch(ctx: Context[Any], obj: R, change: Callable[[Draft[R]], None]) -> Upsert:
-    """Make an object like ``change`` wants it, by POST or by merge patches of object and status."""
     present, is_new = await _present(ctx, obj, change)
     if is_new:
         return Upsert(present, UpsertResult.CREATED)
@@ -82,13 +66,16 @@ async def _present(ctx: Context[Any], obj: R, change: Callable[[Draft[R]], None]
     """The object as it is, and whether it was created just now."""
     name, namespace = obj.metadata.name, obj.metadata.namespace
     try:
-        return await ctx.get(type(obj), name, namespace), False
+        present = await ctx.get(type(obj), name, namespace)
     except NotFound:
-        wanted = _changed(obj, change)
-    try:
-        return await ctx.create(wanted), True
-    except AlreadyExists:  # the cache did not know
-        return await ctx.get(type(obj), name, namespace, live=True), False
+        try:
+            return await ctx.create(_changed(obj, change)), True
+        except AlreadyExists:  # the cache did not know
+            return await ctx.get(type(obj), name, namespace, live=True), False
+    owned = obj if obj.metadata.owner_references else _changed(obj, change)
+    if not is_ours(owned.metadata.owner_references, present.metadata.owner_references):
+        await ctx.require_ours(owned)
+    return present, False
 
 
 def _changed(obj: R, change: Callable[[Draft[R]], None]) -> R:
@@ -98,36 +85,3 @@ def _changed(obj: R, change: Callable[[Draft[R]], None]) -> R:
     if made.metadata.name != obj.metadata.name or made.metadata.namespace != obj.metadata.namespace:
         raise ValueError("MutateFn cannot mutate object name and/or object namespace")
     return made
-
-
-def covers(present: Any, wanted: Any) -> bool:
-    """Whether ``present`` has every value that ``wanted`` sets.
-
-    A field that ``wanted`` leaves unset is whatever the server made of it. Maps and lists must be equal
-    in length: leaving something out of them is a change.
-    """
-    if isinstance(wanted, Model):
-        return type(present) is type(wanted) and all(
-            covers(getattr(present, info.name), value)
-            for info in msgspec.structs.fields(cast("Any", wanted))
-            if not _is_unset(value := getattr(wanted, info.name), info)
-        )
-    if isinstance(wanted, tuple):
-        return (
-            isinstance(present, tuple) and len(present) == len(wanted) and all(map(covers, present, wanted))
-        )
-    if isinstance(wanted, dict):
-        return (
-            isinstance(present, dict)
-            and present.keys() == wanted.keys()
-            and all(covers(present[key], value) for key, value in wanted.items())
-        )
-    return bool(present == wanted)
-
-
-def _is_unset(value: Any, info: Any) -> bool:
-    return (
-        value is msgspec.UNSET
-        or value is None
-        or (info.default is not msgspec.NODEFAULT and value is info.default)
-    )

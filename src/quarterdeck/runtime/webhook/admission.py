@@ -55,6 +55,17 @@ def deny(errors: Sequence[FieldError]) -> None:
         raise Denied(joined_text(errors), *causes)
 
 
+class _DeletionMeta(msgspec.Struct, rename="camel"):
+    deletion_timestamp: str | None = None
+
+
+class _Deletion(msgspec.Struct):
+    metadata: _DeletionMeta = msgspec.field(default_factory=_DeletionMeta)
+
+
+_deletion: Final = msgspec.json.Decoder(_Deletion)
+
+
 class Admission:
     """A request under review."""
 
@@ -159,6 +170,14 @@ class Admission:
         """JSON of the object before; empty on CREATE."""
         raw = bytes(self._request.old_object)
         return b"" if raw == b"null" else raw
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether this is an update of an object that is being deleted."""
+        raw = self.raw_old_object
+        if self.operation != "UPDATE" or b'"deletionTimestamp"' not in raw:
+            return False
+        return bool(_deletion.decode(raw).metadata.deletion_timestamp)
 
     def read(self, kind: type[R]) -> R:
         """The object as a type; raises ``SchemaError`` when it is none."""

@@ -17,6 +17,7 @@ from quarterdeck.api import (
     UNSET,
     GroupVersionKind,
     LabelSelector,
+    LabelSelectorRequirement,
     Maybe,
     ObjectMeta,
     WebhookConversion,
@@ -50,6 +51,8 @@ __all__ = [
 ]
 
 _log: Final = get_logger(__name__)
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+"""A label that every namespace has."""
 _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 Configuration: TypeAlias = MutatingWebhookConfiguration | ValidatingWebhookConfiguration
 
@@ -113,9 +116,11 @@ def webhook_configurations(
     target: Target,
     *,
     labels: Mapping[str, str] | None = None,
+    namespaces: Sequence[str] = (),
 ) -> list[Configuration]:
     """The mutating configuration, then the validating one, each only if it has webhooks.
 
+    With ``namespaces``, they are called for objects of these only, and for those without a namespace.
     Raises ``ConfigError`` for a webhook without name or rules: nobody could register it.
     """
     hooks = tuple(webhooks)
@@ -124,10 +129,10 @@ def webhook_configurations(
             raise ConfigError(f"the webhook at {hook.path} has no name or rules to register it with")
     metadata = ObjectMeta(name=name, labels=dict(labels or {}))
     made: list[Configuration] = []
-    mutating = [_mutating(hook, target) for hook in hooks if hook.is_mutating]
+    mutating = [_mutating(hook, target, namespaces) for hook in hooks if hook.is_mutating]
     if mutating:
         made.append(MutatingWebhookConfiguration(metadata=metadata, webhooks=tuple(mutating)))
-    validating = [_validating(hook, target) for hook in hooks if not hook.is_mutating]
+    validating = [_validating(hook, target, namespaces) for hook in hooks if not hook.is_mutating]
     if validating:
         made.append(ValidatingWebhookConfiguration(metadata=metadata, webhooks=tuple(validating)))
     return made
@@ -154,9 +159,13 @@ class WebhookInstaller:
         webhooks: Sequence[AdmissionWebhook] = (),
         conversions: Sequence[Converter] = (),
         definitions: Sequence[str] = (),
+        namespaces: Sequence[str] = (),
         field_manager: str = "quarterdeck-webhooks",
     ) -> None:
-        """``definitions`` names the CRDs of ``conversions`` that are not classes (``widgets.example.io``)."""
+        """``definitions`` names the CRDs of ``conversions`` that are not classes (``widgets.example.io``).
+
+        ``namespaces`` are those that the webhooks are called for; empty means all.
+        """
         self._client: Final = client
         self._name: Final = name
         self._target: Final = target
@@ -165,18 +174,19 @@ class WebhookInstaller:
             *(each.definition for each in conversions if each.definition),
             *definitions,
         )
+        self._namespaces: Final = tuple(namespaces)
         self._manager: Final = field_manager
 
     async def __call__(self, ca_bundle: bytes) -> bool:
         """Write what differs; returns whether everything is in place. Raises ``ApiError``."""
         target = self._target.with_bundle(ca_bundle)
-        for configuration in webhook_configurations(self._name, self._webhooks, target):
+        for configuration in self._configurations(target):
             await self._apply(configuration)
         return all([await self._convert(name, target) for name in self._definitions])
 
     async def withdraw(self) -> None:
         """Delete the configurations, as far as they still point at us. Raises ``ApiError``."""
-        for configuration in webhook_configurations(self._name, self._webhooks, self._target):
+        for configuration in self._configurations(self._target):
             try:
                 found = await self._client.get(type(configuration), self._name)
                 if _covers(_addresses(found), _addresses(configuration)):
@@ -184,6 +194,9 @@ class WebhookInstaller:
                     _log.info("removed webhook configuration", kind=configuration.kind, name=self._name)
             except NotFound:
                 continue
+
+    def _configurations(self, target: Target) -> list[Configuration]:
+        return webhook_configurations(self._name, self._webhooks, target, namespaces=self._namespaces)
 
     async def _apply(self, configuration: Configuration) -> None:
         try:
@@ -228,7 +241,7 @@ def _covers(found: object, wanted: object) -> bool:
     return found == wanted
 
 
-def _mutating(hook: AdmissionWebhook, target: Target) -> MutatingWebhook:
+def _mutating(hook: AdmissionWebhook, target: Target, namespaces: Sequence[str]) -> MutatingWebhook:
     settings = hook.settings
     return MutatingWebhook(
         name=settings.name,
@@ -236,7 +249,7 @@ def _mutating(hook: AdmissionWebhook, target: Target) -> MutatingWebhook:
         rules=_rules(settings),
         failure_policy=settings.failure_policy,
         match_policy=settings.match_policy,
-        namespace_selector=_maybe(settings.namespace_selector),
+        namespace_selector=_within(settings.namespace_selector, namespaces),
         object_selector=_maybe(settings.object_selector),
         side_effects=settings.side_effects,
         timeout_seconds=settings.timeout,
@@ -246,7 +259,7 @@ def _mutating(hook: AdmissionWebhook, target: Target) -> MutatingWebhook:
     )
 
 
-def _validating(hook: AdmissionWebhook, target: Target) -> ValidatingWebhook:
+def _validating(hook: AdmissionWebhook, target: Target, namespaces: Sequence[str]) -> ValidatingWebhook:
     settings = hook.settings
     return ValidatingWebhook(
         name=settings.name,
@@ -254,7 +267,7 @@ def _validating(hook: AdmissionWebhook, target: Target) -> ValidatingWebhook:
         rules=_rules(settings),
         failure_policy=settings.failure_policy,
         match_policy=settings.match_policy,
-        namespace_selector=_maybe(settings.namespace_selector),
+        namespace_selector=_within(settings.namespace_selector, namespaces),
         object_selector=_maybe(settings.object_selector),
         side_effects=settings.side_effects,
         timeout_seconds=settings.timeout,
@@ -281,6 +294,15 @@ def _conditions(settings: Settings) -> tuple[MatchCondition, ...]:
         MatchCondition(name=name, expression=expression)
         for name, expression in settings.match_conditions.items()
     )
+
+
+def _within(selector: LabelSelector | None, namespaces: Sequence[str]) -> Maybe[LabelSelector]:
+    """What the webhook itself selects, of these namespaces only if there are any."""
+    if not namespaces:
+        return _maybe(selector)
+    base = selector if selector is not None else LabelSelector()
+    named = LabelSelectorRequirement(key=_NAMESPACE_NAME, operator="In", values=tuple(namespaces))
+    return base.evolve(match_expressions=(*base.match_expressions, named))
 
 
 def _maybe(selector: LabelSelector | None) -> Maybe[LabelSelector]:

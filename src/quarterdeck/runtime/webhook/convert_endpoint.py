@@ -13,6 +13,7 @@ from quarterdeck.api import GroupKind, GroupVersion
 from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime.log.field import bound_fields, get_logger
+from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.runtime.metrics import Counter
 from quarterdeck.runtime.webhook.conversion import (
     Converter,
@@ -100,9 +101,9 @@ class ConversionEndpoint:
             except QuarterdeckError as error:
                 _log.error("failed to convert", error, trace=False)
                 return _failure(review.api_version, asked.uid, str(error))
-            except Exception as error:  # noqa: BLE001  supervision point: one request never ends the server
+            except BaseException as raised:  # noqa: BLE001  supervision point: one request never ends the server
                 self._panics.inc()
-                _log.error("Observed a panic in conversion webhook", error)
+                _log.error("Observed a panic in conversion webhook", contained(raised))
                 return _failure(review.api_version, asked.uid, PANIC)
         return _success(review.api_version, asked.uid, converted)
 

@@ -5,6 +5,7 @@ user then reads the reason instead of "the server could not understand". What a 
 the table of ``quarterdeck.runtime.webhook.admission``.
 """
 
+import asyncio
 from base64 import b64encode
 from collections.abc import Awaitable
 from typing import Any, Final
@@ -13,8 +14,9 @@ import msgspec
 
 from quarterdeck.api import decode_json, encode
 from quarterdeck.client import json_patch
-from quarterdeck.errors import ApiError, QuarterdeckError, SchemaError
+from quarterdeck.errors import ApiError, QuarterdeckError, SchemaError, Timeout
 from quarterdeck.runtime.log.field import LazyFields, get_logger
+from quarterdeck.runtime.loop.supervision import Stray, contained
 from quarterdeck.runtime.metrics import Counter
 from quarterdeck.runtime.webhook.admission import Admission, Denied
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook
@@ -42,6 +44,7 @@ class AdmissionEndpoint:
         """``panics`` counts what handlers raise unexpectedly."""
         self._webhook: Final = webhook
         self._panics: Final = panics if panics is not None else Counter()
+        self._lets_deleting_pass: Final = not webhook.is_mutating and not webhook.settings.sees_deleting
         gvk = webhook.gvk
         self._group: Final = gvk.group if gvk is not None else ""
         self._kind: Final = gvk.kind if gvk is not None else ""
@@ -62,19 +65,26 @@ class AdmissionEndpoint:
         admission = Admission(asked)
         with LazyFields(lambda: admission.log_fields(self._kind, self._group)):
             try:
+                if self._lets_deleting_pass and admission.is_deleting:
+                    return Response(200, self._accept(version, admission))
                 pending = self._webhook.review(admission)
                 if pending is None:
                     return Response(200, self._accept(version, admission))
-            except Exception as error:  # noqa: BLE001  supervision point: one request never ends the server
-                return Response(200, self._refuse(version, admission, error))
+            except BaseException as raised:  # noqa: BLE001  supervision point: one request never ends the server
+                return Response(200, self._refuse(version, admission, contained(raised)))
         return self._wait(version, admission, pending)
 
     async def _wait(self, version: str, admission: Admission, pending: Awaitable[None]) -> Response:
         with LazyFields(lambda: admission.log_fields(self._kind, self._group)):
             try:
-                await pending
+                async with asyncio.timeout(self._webhook.settings.timeout) as limit:
+                    await pending
                 return Response(200, self._accept(version, admission))
-            except Exception as error:  # noqa: BLE001  supervision point: one request never ends the server
+            except BaseException as raised:  # noqa: BLE001  supervision point: one request never ends the server
+                error = contained(raised)
+                if limit.expired():
+                    seconds = self._webhook.settings.timeout
+                    error = Timeout(f"the webhook did not come to an end within {seconds} s")
                 return Response(200, self._refuse(version, admission, error))
 
     def _accept(self, version: str, admission: Admission) -> bytes:
@@ -99,7 +109,7 @@ class AdmissionEndpoint:
             status = error.to_status()
         elif isinstance(error, SchemaError):
             status = {"metadata": {}, "message": str(error), "code": 400}
-        elif isinstance(error, QuarterdeckError):
+        elif isinstance(error, QuarterdeckError) and not isinstance(error, Stray):
             _log.error("admission failed", error, trace=False)
             status = {"metadata": {}, "message": str(error), "code": 500}
         else:

@@ -24,6 +24,7 @@ from quarterdeck.errors import BadRequest, ConfigError
 from quarterdeck.runtime.webhook.admission import OPERATIONS, Admission
 from quarterdeck.runtime.webhook.patch import carry_over
 from quarterdeck.runtime.webhook.path import check_path, webhook_path
+from quarterdeck.runtime.webhook.registration import OPERATIONS as OPERATIONS_BY_DEFAULT
 from quarterdeck.runtime.webhook.registration import Settings, SettingsOptions, make_settings
 
 __all__ = ["AdmissionHandler", "AdmissionWebhook", "Chain", "Defaulter", "Kind", "Validator"]
@@ -69,7 +70,8 @@ class Validator(AdmissionWebhook, Generic[T]):
 
     ``checks`` see the object of a create and the new object of an update. ``create``, ``update`` and
     ``delete`` see only their operation (``update`` gets old and new, ``delete`` the object that goes) and
-    run after ``checks``. CONNECT is allowed. Register ``delete`` with ``operations=(…, "DELETE")``.
+    run after ``checks``. The webhook is registered for the operations that have a function. CONNECT is
+    allowed, and so are updates of objects that are being deleted (``sees_deleting`` judges them, too).
     """
 
     @overload
@@ -106,8 +108,13 @@ class Validator(AdmissionWebhook, Generic[T]):
     ) -> None:
         """``path`` defaults to ``/validate-<group>-<version>-<kind>``; options as ``Settings`` has them."""
         gvk = kind if isinstance(kind, GroupVersionKind) else kind.type_info.gvk
+        operations = {"CREATE": checks or create, "UPDATE": checks or update, "DELETE": delete}
+        wanted = tuple(operation for operation, function in operations.items() if function)
         super().__init__(
-            path or webhook_path("validate", gvk), make_settings(kind, "v", options), kind, is_mutating=False
+            path or webhook_path("validate", gvk),
+            make_settings(kind, "v", options, wanted or OPERATIONS_BY_DEFAULT),
+            kind,
+            is_mutating=False,
         )
         self._read: Final[Objects[Any]] = Objects(kind)
         self._create: Final = (*checks, create) if create is not None else checks

@@ -38,6 +38,7 @@ class SettingsOptions(TypedDict, total=False):
     name: str
     rules: tuple[Rule, ...]
     operations: tuple[str, ...]
+    sees_deleting: bool
     failure_policy: FailurePolicy
     match_policy: MatchPolicy
     side_effects: SideEffects
@@ -55,7 +56,10 @@ class Settings(msgspec.Struct, frozen=True):
     name: str
     """Full name, shown to users in denials; default ``v<kind>.<group>`` or ``m<kind>.<group>``."""
     rules: tuple[Rule, ...]
-    """Default: the kind itself, ``CREATE`` and ``UPDATE``."""
+    """Default: the kind itself, with the operations that the given functions are for."""
+    sees_deleting: bool = False
+    """Validating only: whether updates of objects that are being deleted are judged, too. They are let pass
+    otherwise: an object that became invalid must be able to lose its finalizers."""
     failure_policy: FailurePolicy = "Fail"
     """What happens to requests while nobody answers; ``Ignore`` lets them pass unchecked."""
     match_policy: MatchPolicy = "Equivalent"
@@ -83,11 +87,14 @@ def rule_for(kind: type[Resource] | GroupVersionKind, operations: tuple[str, ...
 
 
 def make_settings(
-    kind: type[Resource] | GroupVersionKind | None, prefix: str, options: SettingsOptions
+    kind: type[Resource] | GroupVersionKind | None,
+    prefix: str,
+    options: SettingsOptions,
+    operations: tuple[str, ...] = OPERATIONS,
 ) -> Settings:
-    """The settings of a handler of ``kind`` from its keywords."""
+    """The settings of a handler of ``kind`` from its keywords; ``operations`` unless they say others."""
     given = dict(options)
-    operations = options.get("operations", OPERATIONS)
+    operations = options.get("operations", operations)
     given.pop("operations", None)
     if kind is not None:
         gvk = kind if isinstance(kind, GroupVersionKind) else kind.type_info.gvk

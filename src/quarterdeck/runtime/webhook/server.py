@@ -34,7 +34,7 @@ from quarterdeck.runtime.certificate import (
     UsePair,
 )
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.manager.runnable import Group
+from quarterdeck.runtime.loop.runnable import Group
 from quarterdeck.runtime.metrics import RuntimeMetrics, WebhookMetrics
 from quarterdeck.runtime.trace import NO_TRACER, Tracer
 from quarterdeck.runtime.webhook import convert_endpoint, endpoint

@@ -11,18 +11,18 @@ from msgspec.structs import replace
 
 from quarterdeck.api import Key
 from quarterdeck.scheduler.decision import PodState
+from quarterdeck.scheduler.model.affinity import PodAffinities
+from quarterdeck.scheduler.model.claim import Claims
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.job import Job, priority_of
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.nodeset import NodeSet
+from quarterdeck.scheduler.model.predicate import Predicates
 from quarterdeck.scheduler.model.queue import QueueState, build_queues, set_fair_shares, times
-from quarterdeck.scheduler.model.resource import Resources, mig_gpus
 from quarterdeck.scheduler.model.state import HOLDING, USED, state_of
 from quarterdeck.scheduler.model.task import Amounts, Shape, Task
 from quarterdeck.scheduler.model.topology import Topologies
-from quarterdeck.scheduler.placement.affinity import PodAffinities
-from quarterdeck.scheduler.placement.claim import Claims
-from quarterdeck.scheduler.placement.predicate import Predicates
+from quarterdeck.scheduler.resource import Resources, mig_gpus
 from quarterdeck.scheduler.settings import Settings
 from quarterdeck.scheduler.snapshot import BindRequestInfo, PodInfo, Snapshot
 

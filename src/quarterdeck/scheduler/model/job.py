@@ -20,6 +20,7 @@ __all__ = ["Job", "gang_rank", "is_preemptible", "priority_of"]
 
 DEFAULT_PRIORITY: Final = 50
 _NON_PREEMPTIBLE_FROM: Final = 100
+_SINGLE_ATTEMPT: Final = 1
 
 
 def priority_of(group: PodGroupInfo, classes: Iterable[PriorityClassInfo]) -> int:
@@ -119,6 +120,12 @@ class Job:
     def is_ready(self) -> bool:
         """Whether enough pods exist to try."""
         return not self.error and self.root.holds(lambda leaf: leaf.is_ready)
+
+    def is_backed_off(self, node_pool: str) -> bool:
+        """Whether the job gave up on a node pool after one failure."""
+        if self.info.scheduling_backoff != _SINGLE_ATTEMPT or not self.info.scheduling_conditions:
+            return False
+        return self.info.scheduling_conditions[-1].node_pool == node_pool
 
     @property
     def is_gang_satisfied(self) -> bool:

@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from quarterdeck.scheduler.model.hold import Hold
-from quarterdeck.scheduler.model.resource import mig_gpus
 from quarterdeck.scheduler.model.sharing import SharedGpus
+from quarterdeck.scheduler.resource import mig_gpus
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, NodeInfo
 
 if TYPE_CHECKING:

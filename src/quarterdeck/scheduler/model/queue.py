@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from quarterdeck.scheduler.model.fairshare import Claim, divide
 from quarterdeck.scheduler.model.task import Amounts
-from quarterdeck.scheduler.order.fairshare import Claim, divide
 from quarterdeck.scheduler.snapshot import UNLIMITED, QueueInfo, QueueResource
 
 __all__ = ["NO_AMOUNTS", "QueueState", "at_most", "build_queues", "plus", "set_fair_shares", "times"]

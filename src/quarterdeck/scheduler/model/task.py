@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.device import Allocation
-from quarterdeck.scheduler.model.resource import Resources, mig_gpus
+from quarterdeck.scheduler.resource import Resources, mig_gpus
 from quarterdeck.scheduler.snapshot import GpuShare, PodConstraints, PodInfo
 
 if TYPE_CHECKING:
+    from quarterdeck.scheduler.model.claim import ClaimState
     from quarterdeck.scheduler.model.job import Job
     from quarterdeck.scheduler.model.node import NodeState
     from quarterdeck.scheduler.model.subgroup import Leaf
-    from quarterdeck.scheduler.placement.claim import ClaimState
 
 __all__ = ["Amounts", "Shape", "Task", "task_order"]
 

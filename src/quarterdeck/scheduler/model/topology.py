@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.nodeset import NodeSet
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import TopologyInfo
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from quarterdeck.scheduler.decision import QueueDetails
-from quarterdeck.scheduler.explanation.fiterror import (
+from quarterdeck.scheduler.fiterror import (
     CORES,
     GIGABYTES,
     NON_PREEMPTIBLE_OVER_QUOTA,
@@ -16,8 +16,8 @@ from quarterdeck.scheduler.explanation.fiterror import (
 )
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.queue import NO_AMOUNTS, QueueState
-from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.model.task import Amounts
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import UNLIMITED
 
 __all__ = ["is_within_capacity", "over_capacity", "resources_from"]

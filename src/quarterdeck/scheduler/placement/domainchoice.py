@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.scheduler.explanation.fiterror import (
+from quarterdeck.scheduler.fiterror import (
     NOT_ENOUGH_RESOURCES,
     POD_SCHEDULING_ERRORS,
     FitError,
@@ -23,11 +23,11 @@ from quarterdeck.scheduler.explanation.fiterror import (
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.nodeset import NodeSet
-from quarterdeck.scheduler.model.resource import NOTHING, Resources
 from quarterdeck.scheduler.model.state import ACTIVE
 from quarterdeck.scheduler.model.subgroup import DEFAULT_LEAF, Leaf, SubGroupSet
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.model.topology import ROOT, Domain, Topologies, TopologyTree
+from quarterdeck.scheduler.resource import NOTHING, Resources
 from quarterdeck.scheduler.snapshot import PodConstraints, TopologyConstraint
 
 __all__ = ["Choice", "Scores", "choose_node_sets"]

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.scheduler.decision import PodState
-from quarterdeck.scheduler.explanation.refusal import Refusals
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job, total_wanted
 from quarterdeck.scheduler.model.node import NodeState
@@ -22,6 +21,7 @@ from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.placement.capacity import is_within_capacity, over_capacity
 from quarterdeck.scheduler.placement.domainchoice import Choice, Scores, choose_node_sets
 from quarterdeck.scheduler.placement.nodechoice import Pick, Picker, by_score
+from quarterdeck.scheduler.placement.refusal import Refusals
 from quarterdeck.scheduler.transaction import Transaction
 
 __all__ = ["Placer"]

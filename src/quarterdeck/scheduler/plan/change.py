@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from quarterdeck.errors import SchemaError
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import (
     GpuShare,
     NodeInfo,

@@ -10,7 +10,7 @@ from quarterdeck.api import Key
 from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler.cycle import schedule
 from quarterdeck.scheduler.decision import CycleResult, Evict, NotReady, PodState, Unschedulable
-from quarterdeck.scheduler.explanation.fiterror import CORES, GIGABYTES, amount_text, amounts_text
+from quarterdeck.scheduler.fiterror import CORES, GIGABYTES, amount_text, amounts_text
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.queue import QueueState, at_most, plus

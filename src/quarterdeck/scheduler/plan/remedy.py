@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from quarterdeck.api import Key
 from quarterdeck.scheduler.cycle import schedule
 from quarterdeck.scheduler.decision import Evict, PodState
-from quarterdeck.scheduler.explanation.fiterror import amount_text
+from quarterdeck.scheduler.fiterror import amount_text
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.queue import QueueState

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from quarterdeck.scheduler.joborder import QueuedJob, as_waiting_without
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.nodeset import NodeSet
 from quarterdeck.scheduler.model.queue import QueueState, plus
 from quarterdeck.scheduler.model.task import Amounts, Shape, Task
-from quarterdeck.scheduler.order.joborder import QueuedJob, as_waiting_without
 from quarterdeck.scheduler.placement.capacity import is_within_capacity
 from quarterdeck.scheduler.victim.evictionstep import Step
 from quarterdeck.scheduler.victim.gpucount import GpuCount

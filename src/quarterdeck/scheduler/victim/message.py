@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quarterdeck.scheduler.decision import Evict
-from quarterdeck.scheduler.explanation.fiterror import amounts_text
+from quarterdeck.scheduler.fiterror import amounts_text
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.queue import NO_AMOUNTS, QueueState, plus

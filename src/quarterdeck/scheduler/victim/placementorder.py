@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from quarterdeck.scheduler.decision import PodState
+from quarterdeck.scheduler.joborder import JobOrder, QueuedJob, QueueKeys, as_waiting
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.queue import QueueState
-from quarterdeck.scheduler.order.joborder import JobOrder, QueuedJob, QueueKeys, as_waiting
 from quarterdeck.scheduler.transaction import Transaction
 
 __all__ = ["PlacementOrder"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
+from quarterdeck.scheduler.joborder import JobOrder, QueuedJob, as_victim
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job, total_wanted
 from quarterdeck.scheduler.model.node import NodeState
@@ -17,7 +18,6 @@ from quarterdeck.scheduler.model.nodeset import NodeSet
 from quarterdeck.scheduler.model.state import ACTIVE
 from quarterdeck.scheduler.model.subgroup import leaf_order
 from quarterdeck.scheduler.model.task import Task
-from quarterdeck.scheduler.order.joborder import JobOrder, QueuedJob, as_victim
 from quarterdeck.scheduler.placement.jobplacement import Placer
 from quarterdeck.scheduler.transaction import Transaction
 from quarterdeck.scheduler.victim.evictionstep import Step, VictimOutcome, outcome_of

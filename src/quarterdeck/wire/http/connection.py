@@ -16,13 +16,14 @@ from typing import Any, Final, Protocol, cast
 
 from quarterdeck.wire.timeslice import TimeSlice
 
-from .framing import Stamp, frame, has_body, render_head, render_refusal, unframe
+from .framing import Stamp, has_body, render_head, render_refusal
 from .headcache import HeadCache
 from .limit import KIB, LINGER, Limits
 from .message import Find, Request, Response, Route, Stream
 from .reader import RefusedRequest, RequestReader
 from .tls import ByteTransport
 from .upgrade import RawStream, Takeover
+from .writer import ConnectionWriter
 
 __all__ = ["Connection", "Service"]
 
@@ -44,6 +45,7 @@ class Service(Protocol):
     heads: HeadCache
     connections: "set[Connection]"
     tasks: set[asyncio.Future[Any]]
+    ends_with_peer: bool
 
 
 class _State(enum.Enum):
@@ -77,6 +79,7 @@ class Connection(asyncio.Protocol):
         "_taken",
         "_transport",
         "_unsent",
+        "_work",
         "_writer",
         "lost",
     )
@@ -91,7 +94,8 @@ class Connection(asyncio.Protocol):
         self._is_draining = False
         self._is_lost = False
         self._must_close = False
-        self._writer: _ChunkWriter | None = None
+        self._writer: ConnectionWriter | None = None
+        self._work: asyncio.Future[Response] | None = None
         self._taken: RawStream | None = None
         self._resume: asyncio.Future[None] | None = None
         self._unsent = 0
@@ -120,6 +124,8 @@ class Connection(asyncio.Protocol):
         if self._writer is not None:
             self._writer.connection_lost()
             self._writer = None
+        if self._work is not None and self._service.ends_with_peer:
+            self._work.cancel()
         if self._taken is not None:
             self._taken.feed_end()
         self._wake_sender()
@@ -279,6 +285,7 @@ class Connection(asyncio.Protocol):
     def _wait_for(self, pending: Awaitable[Response], request: Request) -> None:
         def answer(task: asyncio.Future[Response]) -> None:
             self._service.tasks.discard(task)
+            self._work = None
             if task.cancelled():
                 self._transport.abort()
                 return
@@ -290,7 +297,7 @@ class Connection(asyncio.Protocol):
             else:
                 raise error
 
-        task = asyncio.ensure_future(pending)
+        task = self._work = asyncio.ensure_future(pending)
         self._service.tasks.add(task)
         task.add_done_callback(answer)
 
@@ -350,11 +357,20 @@ class Connection(asyncio.Protocol):
                 if self._is_lost:
                     return
                 self._transport.write(view[place : place + _SLICE])
-                if not self._can_write:
-                    self._resume = self._loop.create_future()
-                    await self._resume
-                    self._resume = None
+                await self.drain()
             await turn.end()
+
+    @property
+    def can_write(self) -> bool:
+        """Whether the peer has taken enough of what was written."""
+        return self._can_write
+
+    async def drain(self) -> None:
+        """Wait until the peer has taken enough of what was written, or is gone."""
+        while not self._can_write and not self._is_lost:
+            self._resume = self._loop.create_future()
+            await self._resume
+            self._resume = None
 
     def _start_stream(self, response: Response, stream: Stream) -> None:
         is_old = self._head.is_old
@@ -366,12 +382,14 @@ class Connection(asyncio.Protocol):
             stream.closed()
             self._answered()
             return
-        writer = _ChunkWriter(self._transport, stream, self._stream_finished, is_chunked=not is_old)
-        self._writer = writer
+        self._transport.set_write_buffer_limits(self._service.limits.unsent_stream)
+        writer = self._writer = ConnectionWriter(self, self._transport, stream, is_chunked=not is_old)
         stream.start(writer)
 
-    def _stream_finished(self) -> None:
+    def stream_finished(self) -> None:
+        """The writer of a stream has written its end."""
         self._writer = None
+        self._transport.set_write_buffer_limits(self._service.limits.unsent)
         self._answered()
 
     def _hand_over(self, takeover: Takeover, request: Request) -> None:
@@ -452,49 +470,3 @@ class Connection(asyncio.Protocol):
             self._loop.call_later(LINGER, self._give_up)
         else:
             self._transport.abort()
-
-
-class _ChunkWriter:
-    """The body of one stream on one connection, in chunks or, for HTTP/1.0, as it is."""
-
-    __slots__ = ("_is_chunked", "_on_finished", "_stream", "_transport")
-
-    def __init__(
-        self,
-        transport: ByteTransport,
-        stream: Stream,
-        on_finished: Callable[[], None],
-        *,
-        is_chunked: bool,
-    ) -> None:
-        self._transport = transport
-        self._stream: Stream | None = stream
-        self._on_finished = on_finished
-        self._is_chunked = is_chunked
-
-    def write(self, data: bytes) -> None:
-        if self._stream is not None:
-            self._transport.write(frame(data) if self._is_chunked else data)
-
-    def write_framed(self, chunk: bytes) -> None:
-        if self._stream is not None:
-            self._transport.write(chunk if self._is_chunked else unframe(chunk))
-
-    def buffered(self) -> int:
-        return self._transport.get_write_buffer_size()
-
-    def finish(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            if self._is_chunked:
-                self._transport.write(b"0\r\n\r\n")
-            stream.closed()
-            self._on_finished()
-
-    def abort(self) -> None:
-        self._transport.abort()
-
-    def connection_lost(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.closed()

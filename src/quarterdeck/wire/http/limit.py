@@ -26,3 +26,5 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from the first byte of a head to its last."""
     unsent: int = 256 * KIB
     """Bytes of answers that wait for a slow reader; while there are more, no request is looked at."""
+    unsent_stream: int = 64 * KIB
+    """Bytes of a stream that wait for a slow reader before it is told to wait: there may be many of them."""

@@ -115,6 +115,15 @@ class ChunkWriter(Protocol):
         """Bytes written that the reader has not taken yet."""
         ...
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the reader should take something before more is written."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until it is not full, or the reader is gone."""
+        ...
+
     def finish(self) -> None:
         """End the body cleanly; the connection stays usable."""
         ...

@@ -49,13 +49,18 @@ class HttpServer:
         on_error: Callable[[Exception, Request], Response] = log_error,
         stamp: Stamp | None = None,
         peer_of: Callable[[ByteTransport], object] = _no_peer,
+        ends_with_peer: bool = False,
     ) -> None:
-        """``on_error`` answers for handlers that raise; ``peer_of`` makes ``Request.peer`` of a transport."""
+        """``on_error`` answers for handlers that raise; ``peer_of`` makes ``Request.peer`` of a transport.
+
+        With ``ends_with_peer`` a handler that is at work is cancelled when its peer has gone.
+        """
         self.find: Find = find
         self.limits: Limits = limits if limits is not None else Limits()
         self.on_error: Callable[[Exception, Request], Response] = on_error
         self.stamp: Stamp | None = stamp
         self.peer_of: Callable[[ByteTransport], object] = peer_of
+        self.ends_with_peer: bool = ends_with_peer
         self.heads: HeadCache = HeadCache()
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Future[Any]] = set()
@@ -72,11 +77,6 @@ class HttpServer:
     def is_serving(self) -> bool:
         """Whether connections are accepted."""
         return self._listener is not None and self._listener.is_serving()
-
-    @property
-    def open_connections(self) -> int:
-        """Connections open now."""
-        return len(self.connections)
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         """Bind and accept; raises ``OSError`` when the address is taken."""

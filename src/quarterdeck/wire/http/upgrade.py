@@ -47,18 +47,6 @@ class RawStream:
         self._go_on()
         return data
 
-    async def read_exactly(self, size: int) -> bytes:
-        """So many bytes; raises ``StreamClosed`` when the peer ends before."""
-        while len(self._received) < size:
-            if self._is_ended:
-                raise StreamClosed(f"the peer ended after {len(self._received)} of {size} bytes")
-            self._resume()  # however much that is: it was asked for
-            await self._more()
-        data = bytes(self._received[:size])
-        del self._received[:size]
-        self._go_on()
-        return data
-
     def write(self, data: bytes) -> None:
         """Send; what a slow peer has not taken yet is kept, so ``drain`` where there is much."""
         if not self._is_lost:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.apiserver.admission import policy_errors
+from quarterdeck.apiserver.builtin.access.policyvalidation import policy_errors
 
 from .world import rule
 

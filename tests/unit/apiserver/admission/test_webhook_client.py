@@ -15,6 +15,7 @@ from quarterdeck.apiserver.webhookclient import (
     WebhookClient,
     endpoint,
 )
+from quarterdeck.testing import eventually
 
 from .hookendpoint import LOOPBACK, Answer, HookEndpoint, hook_endpoint, http
 
@@ -160,6 +161,43 @@ def test_unreadable_authority() -> None:
 def test_wrong_names_in_the_certificate(names: list[x509.GeneralName], host: str, text: str) -> None:
     failure = _fail_at(lambda path, body: http({}), names=names, host=host)
     assert failure == f'Post "https://HOST/a?timeout=5s": tls: failed to verify certificate: x509: {text}'
+
+
+def test_a_wrong_name_is_told_before_an_unknown_authority() -> None:
+    """In the order of Go's verifier, though OpenSSL has found the other reason first."""
+
+    async def run() -> str:
+        async with hook_endpoint(lambda path, body: http({}), names=[x509.DNSName("a.b")]) as server:
+            client = WebhookClient()
+            with pytest.raises(CallFault) as raised:
+                await client.post(endpoint({"url": server.url}), b"{}", timeout=5)
+            client.close()
+            return str(raised.value)
+
+    assert asyncio.run(run()).endswith("127.0.0.1 because it doesn't contain any IP SANs")
+
+
+@pytest.mark.parametrize("leaves", ["forgotten", "idle for long"])
+def test_connections_that_nobody_will_use_are_closed(leaves: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        async with hook_endpoint(lambda path, body: http({})) as server:
+            client, target = WebhookClient(), endpoint(server.config())
+            if leaves != "forgotten":
+                monkeypatch.setattr("quarterdeck.apiserver.webhookclient._IDLE_SECONDS", 0.05)
+            await client.post(target, b"{}", timeout=5)
+            [(connection, _)] = client._idle[target.pool_key]
+            if leaves == "forgotten":
+                client.forget(target)
+
+            async def is_closed() -> bool:
+                closed: bool = connection.closed
+                return closed
+
+            await eventually(is_closed)
+            assert not client._idle
+            client.close()
+
+    asyncio.run(run())
 
 
 def test_expired_certificate() -> None:

@@ -399,3 +399,21 @@ def test_reviews_are_plain_json() -> None:
     run = Run(VALIDATING, allow)
     run(run.world.request(obj={"metadata": {"name": "ü"}, "data": {"k": "\u2028"}}))
     assert json.loads(json.dumps(run.reviews[0]))["object"]["data"] == {"k": "\u2028"}
+
+
+@pytest.mark.parametrize("change", ["deleted", "moved"])
+def test_the_idle_connections_of_a_webhook_that_is_gone_are_closed(change: str) -> None:
+    async def run() -> bool:
+        async with hook_endpoint(allow) as server:
+            client, world = WebhookClient(), World()
+            chain = AdmissionChain(world, client)
+            chain.apply_change(VALIDATING, "c", {"webhooks": [hook(server)]})
+            await chain.validate(world.request())
+            [[(connection, _)]] = client._idle.values()
+            moved = {"webhooks": [hook(server, clientConfig={"url": "https://127.0.0.1:1/x"})]}
+            chain.apply_change(VALIDATING, "c", None if change == "deleted" else moved)
+            closed: bool = connection.closed
+            client.close()
+            return closed
+
+    assert asyncio.run(run())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from quarterdeck.apiserver.admission.attributes import (
@@ -75,14 +75,22 @@ class World:
             if key[:2] == (group, resource) and namespace in ("", key[2])
         ]
 
+    def denied(self, *_: object, **__: object) -> str:
+        return ""
+
     @property
     def service_allocator(self) -> None:
         return None
 
     # WriteContext
 
+    verb = "update"
+
     def warn(self, text: str) -> None:
         self.warnings.append(text)
+
+    def at_end(self, work: Callable[[], None]) -> None:
+        """Nothing here takes anything."""
 
     # Host
 
@@ -99,6 +107,12 @@ class World:
             if (known, name) == (group, kind) and version in versions:
                 return GroupVersionResource(group, version, plural), namespaced
         return None
+
+    async def params(self, kind: GroupVersionResource, namespace: str, name: str) -> Sequence[Json]:
+        if name:
+            found = self.get(kind.group, kind.resource, namespace, name)
+            return [] if found is None else [found]
+        return self.list(kind.group, kind.resource, namespace)
 
     async def convert(self, obj: Json, kind: GroupVersionKind) -> Json:
         return {**copy.deepcopy(obj), "apiVersion": kind.api_version}

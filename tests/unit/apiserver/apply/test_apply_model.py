@@ -7,7 +7,7 @@ import pytest
 from quarterdeck.apiserver.apply import builtin_model, custom_model, resetfields
 from quarterdeck.apiserver.apply import model as models
 from quarterdeck.apiserver.apply.typed import AnyType, ListType, MapType, Type
-from quarterdeck.apiserver.builtin import typetable
+from quarterdeck.apiserver.document import typetable
 
 from .apply_scenario import STRING, struct
 

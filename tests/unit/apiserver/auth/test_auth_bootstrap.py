@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -9,11 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quarterdeck.apiserver.auth.attributes import Attributes, path_attributes
-from quarterdeck.apiserver.auth.bootstrap import aggregate_roles, bootstrap_objects, selects
+from quarterdeck.apiserver.auth.bootstrap import bootstrap_objects, selects, settle
 from quarterdeck.apiserver.auth.rbac import RESOURCES, Authorizer
 from quarterdeck.apiserver.auth.user import UserInfo
 
 Json = dict[str, Any]
+
+
+def aggregate_roles(roles: Iterable[Any]) -> dict[str, Any]:
+    return {role["metadata"]["name"]: rules for role, rules in settle(roles)}
 
 
 @pytest.fixture(scope="module")

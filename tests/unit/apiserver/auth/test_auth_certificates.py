@@ -7,6 +7,7 @@ import datetime
 import os
 import ssl
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,17 @@ def handshake(
     return serving, asking
 
 
+def client_context(credentials: Credentials, pair: KeyPair | None = None) -> ssl.SSLContext:
+    """Of a client that trusts the CA and shows a pair."""
+    context = ssl.create_default_context(cadata=credentials.authority.certificate_pem.decode())
+    if pair is not None:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(pair.to_pem())
+            file.flush()
+            context.load_cert_chain(file.name)
+    return context
+
+
 @pytest.fixture(scope="module")
 def credentials() -> Credentials:
     return open_credentials(None, now=NOW)
@@ -68,19 +80,19 @@ def credentials() -> Credentials:
     ["127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"],
 )
 def test_the_server_is_trusted_under_all_its_names(credentials: Credentials, name: str) -> None:
-    serving, asking = handshake(credentials.server_context(), credentials.client_context(), name)
+    serving, asking = handshake(credentials.server_context(), client_context(credentials), name)
     assert serving.getpeercert(True) is None
     assert asking.version() in ("TLSv1.2", "TLSv1.3")
 
 
 def test_the_server_is_not_trusted_under_other_names(credentials: Credentials) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
-        handshake(credentials.server_context(), credentials.client_context(), "example.com")
+        handshake(credentials.server_context(), client_context(credentials), "example.com")
 
 
 def test_a_client_certificate_arrives_as_its_user(credentials: Credentials) -> None:
-    client = credentials.client_context(
-        credentials.authority.issue_client(UserInfo("bob", groups=("a", "b")), NOW)
+    client = client_context(
+        credentials, credentials.authority.issue_client(UserInfo("bob", groups=("a", "b")), NOW)
     )
     serving, _ = handshake(credentials.server_context(), client, "localhost")
     user = Authenticator(Nothing()).authenticate(serving.getpeercert(True), None)
@@ -88,7 +100,7 @@ def test_a_client_certificate_arrives_as_its_user(credentials: Credentials) -> N
 
 
 def test_the_admin_is_a_master(credentials: Credentials) -> None:
-    client = credentials.client_context(credentials.admin)
+    client = client_context(credentials, credentials.admin)
     serving, _ = handshake(credentials.server_context(), client, "localhost")
     user = Authenticator(Nothing()).authenticate(serving.getpeercert(True), None)
     assert user.name == ADMIN.name
@@ -98,16 +110,16 @@ def test_the_admin_is_a_master(credentials: Credentials) -> None:
 def test_a_certificate_of_another_authority_is_refused(credentials: Credentials) -> None:
     stranger = Authority.create(NOW).issue_client(ADMIN, NOW)
     with pytest.raises(ssl.SSLError):
-        handshake(credentials.server_context(), credentials.client_context(stranger), "localhost")
+        handshake(credentials.server_context(), client_context(credentials, stranger), "localhost")
 
 
 def test_a_server_certificate_does_not_make_a_client(credentials: Credentials) -> None:
     with pytest.raises(ssl.SSLError):
-        handshake(credentials.server_context(), credentials.client_context(credentials.server), "localhost")
+        handshake(credentials.server_context(), client_context(credentials, credentials.server), "localhost")
 
 
 def test_strict_verification_is_passed(credentials: Credentials) -> None:
-    server, client = credentials.server_context(), credentials.client_context(credentials.admin)
+    server, client = credentials.server_context(), client_context(credentials, credentials.admin)
     for context in (server, client):
         context.verify_flags |= ssl.VERIFY_X509_STRICT
     handshake(server, client, "localhost")
@@ -134,7 +146,7 @@ def test_everything_is_reused(tmp_path: Path) -> None:
     assert contents(tmp_path / "pki") == before
     assert sorted(before) == ["admin.pem", "ca.pem", "server.pem", "service-account.pem"]
     assert second.service_account_key.public.key_id == first.service_account_key.public.key_id
-    handshake(second.server_context(), first.client_context(first.admin), "localhost")
+    handshake(second.server_context(), client_context(first, first.admin), "localhost")
 
 
 def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
@@ -201,7 +213,7 @@ def test_a_broken_certificate_is_replaced(tmp_path: Path, name: str, content: by
     open_credentials(tmp_path, now=NOW)
     (tmp_path / name).write_bytes(content)
     again = open_credentials(tmp_path, now=NOW)
-    handshake(again.server_context(), again.client_context(again.admin), "localhost")
+    handshake(again.server_context(), client_context(again, again.admin), "localhost")
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "service-account.pem"])

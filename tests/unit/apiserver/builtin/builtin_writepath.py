@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -12,9 +13,9 @@ from quarterdeck.apiserver.admission.attributes import Attributes, Decision
 from quarterdeck.apiserver.admission.plugin import FOR_TESTS, plugins
 from quarterdeck.apiserver.auth.user import UserInfo
 from quarterdeck.apiserver.builtin import strategy_for
-from quarterdeck.apiserver.builtin.typetable import struct_for
+from quarterdeck.apiserver.builtins import facts
 from quarterdeck.apiserver.document import shape
-from quarterdeck.apiserver.resource.builtins import facts
+from quarterdeck.apiserver.document.typetable import struct_for
 
 Json = dict[str, Any]
 NOW = "2026-01-01T00:00:00Z"
@@ -36,6 +37,9 @@ class Cluster:
     def get(self, group: str, resource: str, namespace: str, name: str) -> Json | None:
         return self.objects.get((group, resource, namespace, name))
 
+    def denied(self, question: object) -> str:
+        return ""
+
     def list(self, group: str, resource: str, namespace: str = "") -> list[Json]:
         return [obj for key, obj in self.objects.items() if key[:2] == (group, resource)]
 
@@ -49,8 +53,16 @@ class Context:
         self.requester: Json = {"username": "admin", "groups": ["system:masters"]}
         self.warnings: list[str] = []
 
+    verb = "update"
+
+    def denied(self, verb: str, subresource: str, *, in_namespace: bool = False, name: str = "") -> str:
+        return ""
+
     def warn(self, text: str) -> None:
         self.warnings.append(text)
+
+    def at_end(self, work: Callable[[], None]) -> None:
+        """The write goes on after these functions: what it took stays taken."""
 
 
 @cache

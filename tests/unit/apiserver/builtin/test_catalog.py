@@ -10,9 +10,9 @@ import pytest
 
 from quarterdeck.apiserver.builtin import strategy_for
 from quarterdeck.apiserver.builtin.print import printers
-from quarterdeck.apiserver.builtin.typetable import Type, struct_for
+from quarterdeck.apiserver.builtins import facts
 from quarterdeck.apiserver.document import shape
-from quarterdeck.apiserver.resource.builtins import facts
+from quarterdeck.apiserver.document.typetable import Type, struct_for
 from quarterdeck.apiserver.status import StatusError
 
 from .builtin_writepath import copy, create, parse_path, update

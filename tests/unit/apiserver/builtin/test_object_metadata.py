@@ -147,7 +147,7 @@ def test_finalizers_need_a_domain_in_built_in_kinds_only() -> None:
     assert validate(finalizers=["foo"]) == [bare]
     assert validate(finalizers=["kubernetes", "orphan", "ex.io/f"]) == []
     custom = metadata.validate_object_meta(
-        {"name": "x", "namespace": "n", "finalizers": ["foo"]}, namespaced=True, custom=True
+        {"name": "x", "namespace": "n", "finalizers": ["foo"]}, namespaced=True, bare_finalizers=True
     )
     assert custom == []
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.apiserver.patch import jsonpatch, merge
+from quarterdeck.apiserver.registry.patch import jsonpatch, merge
 from quarterdeck.apiserver.status import StatusError
 
 Json = dict[str, Any]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.apiserver.builtin import typetable
-from quarterdeck.apiserver.patch import strategic
+from quarterdeck.apiserver.document import typetable
+from quarterdeck.apiserver.registry.patch import strategic
 from quarterdeck.apiserver.status import StatusError
 
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quarterdeck.apiserver.patch import merge
+from quarterdeck.apiserver.registry.patch import merge
 from quarterdeck.apiserver.schema.defaulting import default
 from quarterdeck.apiserver.schema.explain import explain
 from quarterdeck.apiserver.schema.pruning import prune, unknown_fields

@@ -40,8 +40,6 @@ def test_unknown_fields_come_metadata_first_then_sorted_then_embedded_metadata()
         "metadata": {"name": "a", "foo": 1, "bar": {}},
     }
     expected = ["metadata.bar", "metadata.foo", "spec.b", "spec.z", "zz", "spec.e.metadata.foo"]
-    assert schema.decode_problems(document) == expected
-    assert document["zz"] == 1
     assert schema.decode(document) == expected
     assert document == {
         "spec": {"e": {"apiVersion": "v1", "kind": "Pod", "metadata": {}}},

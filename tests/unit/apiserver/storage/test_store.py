@@ -1,6 +1,7 @@
 """The store's invariants: durable before visible, ordered, never reused, exact history."""
 
 import asyncio
+import sqlite3
 from collections.abc import Coroutine
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +14,7 @@ from quarterdeck.apiserver.storage import (
     Durability,
     Event,
     EventType,
+    StorageError,
     StorageLocked,
     Store,
     WriteConflict,
@@ -206,7 +208,10 @@ def test_changes_of_before_a_restart_are_read_from_disk(tmp_path: Path) -> None:
         again = Store(tmp_path)
         bucket = again.bucket("", "things", namespaced=True)
         await again.put(bucket, "a", "y", value("y"), expected=0)
-        kinds = [(event.rev, event.type.name) for event in again.changes_after(bucket, 1)]
+        kinds, rev = [], 1
+        while rev < again.rev:  # from disk, then from memory
+            events, rev = again.some_changes(bucket, rev)
+            kinds += [(event.rev, event.type.name) for event in events]
         assert kinds == [(2, "MODIFIED"), (3, "DELETED"), (4, "ADDED")]
         await again.close()
 
@@ -245,7 +250,7 @@ def test_history_is_limited_where_it_takes_memory(
         kept = store.rev - store.compact_rev
         assert kept == (11 if in_memory else 40)
         with pytest.raises(Compacted) if in_memory else nullcontext():
-            store.changes_after(bucket, store.rev - 20)
+            store.some_changes(bucket, store.rev - 20)
         assert [entry.rev for entry in store.at(bucket, store.rev - kept + 1).scan("a")] == [
             store.rev - kept + 1
         ]
@@ -255,8 +260,6 @@ def test_history_is_limited_where_it_takes_memory(
 
 
 def test_a_failing_disk_stops_writes_and_keeps_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sqlite3
-
     async def scenario() -> None:
         store = Store()
         bucket = store.bucket("", "things", namespaced=True)
@@ -288,5 +291,158 @@ def test_namespaces_are_listed_in_key_order() -> None:
         after = [entry.name for entry in bucket.scan(after=("a", "b"))]
         assert after == ["z", "x"]
         await store.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("durability", [Durability.NORMAL, Durability.FULL])
+def test_a_refusal_comes_after_its_reason_is_durable(tmp_path: Path, durability: Durability) -> None:
+    async def scenario() -> None:
+        store = Store(tmp_path, durability)
+        bucket = store.bucket("", "things", namespaced=True)
+        first = store.put(bucket, "a", "x", value("x"), expected=0)
+        second = store.put(bucket, "a", "x", value("x"), expected=0)
+        with pytest.raises(WriteConflict):
+            await second
+        assert bucket.get("a", "x") is not None
+        assert first.done()
+        await store.close()
+
+    run(scenario())
+
+
+def test_a_refusal_whose_reason_is_never_stored_says_that_storage_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        store = Store(tmp_path, Durability.NORMAL)
+        bucket = store.bucket("", "things", namespaced=True)
+
+        def fail(rows: Any) -> None:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        monkeypatch.setattr(store._log, "append", fail)
+        writes = [store.put(bucket, "a", "x", value("x"), expected=0) for _ in range(2)]
+        outcomes = await asyncio.gather(*writes, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [StorageError] * 2
+        await store.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("last", ["deleted", "changed", "created"])
+def test_the_past_is_exact_after_a_restart_whatever_the_last_change_was(tmp_path: Path, last: str) -> None:
+    async def scenario() -> None:
+        store = Store(tmp_path, Durability.NORMAL)
+        bucket = store.bucket("", "things", namespaced=True)
+        entry = await store.put(bucket, "a", "x", value("x"), expected=0)
+        await store.put(bucket, "a", "y", value("y"), expected=0)
+        then = store.rev
+        if last == "deleted":
+            await store.delete(bucket, "a", "x", expected=entry.rev, value=entry.value())
+        elif last == "changed":
+            await store.put(bucket, "a", "x", value("x", k="2"), expected=entry.rev)
+        else:
+            await store.put(bucket, "a", "z", value("z"), expected=0)
+        for _ in range(2):
+            await store.close()
+            store = Store(tmp_path, Durability.NORMAL)
+            bucket = store.bucket("", "things", namespaced=True)
+            past = list(store.at(bucket, then).scan("a"))
+            assert [(each.name, each.rev) for each in past] == [("x", 1), ("y", 2)]
+        await store.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_history_is_read_in_pieces_that_leave_nothing_out(
+    in_memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quarterdeck.apiserver.storage.store.SOME_BYTES", 500)
+    monkeypatch.setattr("quarterdeck.apiserver.storage.store.SOME_REVISIONS", 7)
+
+    async def scenario() -> None:
+        store = Store(None if in_memory else tmp_path)
+        bucket = store.bucket("", "things", namespaced=True)
+        other = store.bucket("", "others", namespaced=True)
+        for step in range(20):
+            await store.put(bucket, "a", f"x{step}", value("x", k="v" * 100), expected=0)
+            for again in range(step):
+                await store.put(other, "a", f"y{step}-{again}", value("y"), expected=0)
+        if not in_memory:
+            await store.close()
+            store = Store(tmp_path)
+            bucket = store.bucket("", "things", namespaced=True)
+        names, rev, calls = [], 0, 0
+        while rev < store.rev:
+            events, rev = store.some_changes(bucket, rev)
+            assert len(events) <= 4
+            names += [event.entry.name for event in events]
+            calls += 1
+        assert names == [f"x{step}" for step in range(20)]
+        assert calls >= 5
+        await store.close()
+
+    run(scenario())
+
+
+def test_a_write_that_is_given_up_behind_another_batch_is_not_stored(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = Store(tmp_path, Durability.FULL)
+        bucket = store.bucket("", "things", namespaced=True)
+        first = store.put(bucket, "a", "x", value("x"), expected=0)
+        await asyncio.sleep(0)  # its batch is being written
+        second = store.put(bucket, "a", "y", value("y"), expected=0)
+        second.cancel()
+        await first
+        await store.put(bucket, "a", "z", value("z"), expected=0)
+        assert [entry.name for entry in bucket.scan("a")] == ["x", "z"]
+        assert store.rev == 2
+        await store.close()
+
+    run(scenario())
+
+
+def test_a_backup_begins_a_new_history_that_no_earlier_revision_belongs_to(tmp_path: Path) -> None:
+    """Revisions that were given out after the backup must mean nothing, or a watch would go on from them."""
+    backup = tmp_path / "backup"
+    backup.mkdir()
+
+    async def scenario() -> None:
+        store = Store(tmp_path / "data")
+        bucket = store.bucket("", "things", namespaced=True)
+        kept = await store.put(bucket, "a", "kept", value("kept"), expected=0)
+        gone = await store.put(bucket, "a", "gone", value("gone"), expected=0)
+        await store.delete(bucket, "a", "gone", expected=gone.rev, value=gone.value())
+        with sqlite3.connect(tmp_path / "data" / "state.db") as source:
+            source.execute("VACUUM INTO ?", (str(backup / "state.db"),))
+        source.close()
+        lost = await store.put(bucket, "a", "lost", value("lost"), expected=0)
+        await store.close()
+
+        restored = Store(backup)
+        bucket = restored.bucket("", "things", namespaced=True)
+        found = bucket.get("a", "kept")
+        assert found is not None
+        assert (found.rev, bucket.get("a", "lost")) == (kept.rev, None)
+        new = await restored.put(bucket, "a", "new", value("new"), expected=0)
+        assert new.rev > lost.rev + 1_000_000
+        for revision in (kept.rev, lost.rev, new.rev - 2):
+            with pytest.raises(Compacted):
+                restored.check_kept(bucket, revision)
+        await restored.compact()
+        assert restored.rev == new.rev
+        await restored.close()
+        with sqlite3.connect(backup / "state.db") as left:
+            assert left.execute("SELECT key FROM log ORDER BY rev").fetchall() == [
+                ("//things/a/kept",),
+                ("//things/a/new",),
+            ]
+        left.close()
+
+        again = Store(backup)  # which is no backup any more
+        assert again.rev == new.rev
+        await again.close()
 
     run(scenario())

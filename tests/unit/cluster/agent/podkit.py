@@ -8,7 +8,7 @@ import msgspec
 
 from quarterdeck.api import decode
 from quarterdeck.api.k8s import Pod
-from quarterdeck.cluster.agent.pod.view import ContainerView, PodSight, Run
+from quarterdeck.cluster.agent.record.view import ContainerView, PodSight, Run
 
 NOW = 1_000_000.0
 

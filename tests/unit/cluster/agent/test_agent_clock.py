@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.cluster.agent.container.container import Containers
-from quarterdeck.cluster.agent.container.control import ContainerControl
 from quarterdeck.cluster.agent.network.dial import Dialer
-from quarterdeck.cluster.agent.pod.folder import PodFolder, PodRecord, RunRecord
+from quarterdeck.cluster.agent.pod.control import ContainerControl
 from quarterdeck.cluster.agent.pod.plan import make_plan
-from quarterdeck.cluster.agent.pod.view import PodSight
+from quarterdeck.cluster.agent.record.folder import PodFolder, PodRecord, RunRecord
+from quarterdeck.cluster.agent.record.view import PodSight
 from quarterdeck.cluster.agent.shim.order import EXIT, Exit, write_record
 
 from .podkit import pod

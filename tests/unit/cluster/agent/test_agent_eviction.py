@@ -24,7 +24,7 @@ from quarterdeck.cluster.agent.machine.eviction import (
 from quarterdeck.cluster.agent.machine.machine import read_supplies
 from quarterdeck.cluster.agent.machine.pressure import NodePressure
 from quarterdeck.cluster.agent.machine.storage import pod_files, storage_problem
-from quarterdeck.cluster.agent.pod.folder import PodFolder
+from quarterdeck.cluster.agent.record.folder import PodFolder
 
 from .podkit import pod
 

@@ -9,7 +9,7 @@ import pytest
 from quarterdeck.cluster.agent.container.gpu import give_back, gpu_variables, take_devices
 from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
 from quarterdeck.cluster.agent.machine.machine import read_facts
-from quarterdeck.cluster.agent.pod.folder import PodFolder, PodRecord
+from quarterdeck.cluster.agent.record.folder import PodFolder, PodRecord
 
 
 def folder(node: Path, uid: str) -> PodFolder:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.cluster.agent.container.launch import Machine
-from quarterdeck.cluster.agent.container.process import ProcessRuntime
 from quarterdeck.cluster.agent.container.runtime import Wanted
 from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
-from quarterdeck.cluster.agent.pod.folder import PodFolder
+from quarterdeck.cluster.agent.process.launch import Machine
+from quarterdeck.cluster.agent.process.runtime import ProcessRuntime
+from quarterdeck.cluster.agent.record.folder import PodFolder
 from quarterdeck.cluster.agent.shim.order import Launch
 
 from .podkit import pod

@@ -9,8 +9,8 @@ import pytest
 from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.api.k8s.pod import ResourceRequirements
 from quarterdeck.cluster.agent.container.cgroup import Cgroups
-from quarterdeck.cluster.agent.container.limit import ContainerLimits, needs_restart
-from quarterdeck.cluster.agent.pod.view import AnyContainer, Run
+from quarterdeck.cluster.agent.pod.limit import ContainerLimits, needs_restart
+from quarterdeck.cluster.agent.record.view import AnyContainer, Run
 
 from .podkit import pod, running, sight
 

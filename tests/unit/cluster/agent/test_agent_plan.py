@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -9,9 +10,9 @@ import pytest
 
 from quarterdeck.api.k8s import Pod
 from quarterdeck.cluster.agent.pod.backoff import next_attempt, restart_delay, span
-from quarterdeck.cluster.agent.pod.plan import Outcome, Plan, make_plan
+from quarterdeck.cluster.agent.pod.plan import Outcome, Plan, Restart, make_plan
 from quarterdeck.cluster.agent.pod.status import make_status
-from quarterdeck.cluster.agent.pod.view import ContainerView, PodSight, Run, Trouble, field_path
+from quarterdeck.cluster.agent.record.view import ContainerView, PodSight, Run, Trouble, field_path
 
 from .podkit import NOW, ended, pod, running, sight
 
@@ -173,6 +174,28 @@ def test_a_rule_may_begin_all_containers_again() -> None:
     made = make_status(some, begun, ip="", host="127.0.0.1", runtime="process")
     assert (made.phase, [each.restart_count for each in made.container_statuses]) == ("Running", [1, 1])
     assert {each.type: each.status for each in made.conditions}["AllContainersRestarting"] == "False"
+
+
+def test_containers_that_begin_again_and_again_wait_longer_and_longer() -> None:
+    again = rule("RestartAllContainers", "In", 42)
+    some = pod(
+        containers=[{"name": "a", "image": "i", "restartPolicy": "Never", "restartPolicyRules": [again]}]
+    )
+    for attempt, wait in ((0, 0.0), (1, 10.0), (2, 20.0), (3, 40.0)):
+        before = ended(42, number=attempt, attempt=attempt)
+        view = ContainerView(previous=before, first=attempt + 1, rested=0.0)
+        plan = make_plan(some, sight(a=view))
+        assert plan.after == (wait or math.inf)
+        rested = make_plan(some, sight(a=msgspec.structs.replace(view, rested=wait)))
+        assert rested.start == (Restart(some.spec.containers[0], attempt + 1, attempt + 1),)
+
+
+def test_a_run_that_could_not_be_begun_waits_for_the_next_try() -> None:
+    begun = Run(number=3, attempt=3)
+    failed = ContainerView(run=begun, trouble=Trouble("CreateContainerError", "", retry_at=NOW + 8))
+    assert make_plan(pod(), sight(main=failed)) == Plan(after=8.0)
+    interrupted = make_plan(pod(), sight(main=ContainerView(run=begun)))
+    assert interrupted.start == (Restart(pod().spec.containers[0], 3, 3),)
 
 
 def test_the_first_rule_that_fits_decides() -> None:

@@ -18,8 +18,8 @@ from quarterdeck.cluster.agent.machine.allocation import (
     with_given,
     write_given,
 )
-from quarterdeck.cluster.agent.pod.folder import PodFolder
 from quarterdeck.cluster.agent.pod.resize import PodResize
+from quarterdeck.cluster.agent.record.folder import PodFolder
 
 from .podkit import pod
 

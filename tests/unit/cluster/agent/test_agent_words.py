@@ -13,10 +13,7 @@ import pytest
 from quarterdeck.api import Quantity, decode
 from quarterdeck.api.k8s import EndpointSlice, Probe, Service
 from quarterdeck.api.k8s.pod import EnvVar
-from quarterdeck.cluster.agent.container import log
 from quarterdeck.cluster.agent.container.container import stop_signal
-from quarterdeck.cluster.agent.container.image import ImageRule, find_image
-from quarterdeck.cluster.agent.container.log import LogOptions, read_log, select_lines
 from quarterdeck.cluster.agent.environment.variable import (
     ContainerConfigError,
     References,
@@ -31,6 +28,9 @@ from quarterdeck.cluster.agent.network.hosts import hostname, hosts_file, namesp
 from quarterdeck.cluster.agent.network.proxy import Backends, backends, loopback_address
 from quarterdeck.cluster.agent.probe.handler import HandlerFailure
 from quarterdeck.cluster.agent.probe.probe import ProbeCounter, watch_probe
+from quarterdeck.cluster.agent.process.image import ImageRule, find_image
+from quarterdeck.cluster.agent.record import log
+from quarterdeck.cluster.agent.record.log import LogOptions, read_log, select_lines
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.cluster.agent.shim.output import LogWriter
 from quarterdeck.cluster.agent.stream.spdy import DICTIONARY
@@ -275,7 +275,7 @@ def test_usage_is_that_of_everything_below_a_process() -> None:
         4: Process(9, 5.0, 500),
     }
     assert total_below(processes, 1) == Sample(3.0, 300, processes=2)
-    container = ("n", "p", "c")
+    container = ("uid", "c")
     before, after = {container: Sample(1.0, 50)}, {container: Sample(3.0, 300)}
     assert rates(before, after, 10.0) == {container: (200, 300)}
     assert rates({}, after, 10.0) == {container: (0, 300)}

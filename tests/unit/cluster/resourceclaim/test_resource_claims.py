@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import DynamicObject
-from quarterdeck.api.k8s import DeviceClass, Pod, ResourceClaim, ResourceSlice
+from quarterdeck.api import DynamicObject, ObjectMeta
+from quarterdeck.api.k8s import DeviceClass, Node, Pod, ResourceClaim, ResourceSlice
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.controllers import add_controllers
 from quarterdeck.cluster.node.registration import NodeSettings
@@ -77,6 +77,21 @@ async def test_simulated_nodes_publish_their_gpus(client: Client) -> None:
     [selector] = made.spec.selectors
     assert selector.cel
     assert selector.cel.expression == "device.driver == 'gpu.nvidia.com'"
+
+
+async def test_devices_are_those_of_the_node_that_has_the_name_now(client: Client, manager: Manager) -> None:
+    """Slices go with their node, and with whoever deletes them; the node publishes them again."""
+    name = "node-0-gpu.nvidia.com"
+    old = await client.get(Node, "node-0")
+    await client.delete(old)
+    fresh = old.evolve(metadata=ObjectMeta(name="node-0", labels=old.metadata.labels))
+    new = await client.create(fresh)
+    await run_until_idle(manager)
+    [owner] = (await client.get(ResourceSlice, name)).metadata.owner_references
+    assert owner.uid == new.metadata.uid
+    await client.delete(ResourceSlice, name)
+    await run_until_idle(manager)
+    assert len((await client.get(ResourceSlice, name)).spec.devices) == 4
 
 
 async def test_a_claim_is_made_from_the_template(client: Client, manager: Manager) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from quarterdeck.api import UNSET, Condition, GroupVersionKind, ObjectMeta, OwnerReference, Time, to_dict
@@ -15,7 +16,8 @@ from quarterdeck.api.k8s.pod import (
     ContainerStatus,
     PodCondition,
 )
-from quarterdeck.client import MergePatch
+from quarterdeck.client import MergePatch, intercept
+from quarterdeck.client.call import Interceptor
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.backends import BackendRegistry
@@ -312,8 +314,12 @@ async def running(
     cluster: TestCluster | None = None,
     link: Link | None = None,
     environ: Mapping[str, str] | None = None,
+    before_patch: Interceptor | None = None,
 ) -> AsyncIterator[Grove]:
-    """An operator without webhooks, on a cluster of its own unless one is given."""
+    """An operator without webhooks, on a cluster of its own unless one is given.
+
+    ``before_patch`` is told of every patch that the operator sends.
+    """
     if cluster is None:
         async with (
             TestCluster(crds=light_definitions(), controllers=True) as made,
@@ -323,7 +329,10 @@ async def running(
         return
     line = link if link is not None else cluster.link(name="grove")
     events = EventLog()
-    manager = cluster.manager(link=line, recorder=events, metrics=RuntimeMetrics())
+    used: Any = line
+    if before_patch is not None:
+        used = SimpleNamespace(client=intercept(line.client, patch=before_patch))
+    manager = cluster.manager(link=used, recorder=events, metrics=RuntimeMetrics())
     chosen = registry if registry is not None else BackendRegistry(find=tuple)
     operator = GroveOperator(chosen, environ if environ is not None else {names.INIT_IMAGE_ENV: "initc"})
     operator.setup(manager, OperatorEnvironment(name="grove", settings=settings or {}, namespace=NS))

@@ -35,7 +35,7 @@ from quarterdeck.operators.grove.types import (
 )
 from quarterdeck.operators.kai.types import definitions as kai_definitions
 from quarterdeck.runtime.operator import OperatorEnvironment
-from quarterdeck.runtime.operator.rbac import Rule, compare, roles
+from quarterdeck.runtime.rbac import Rule, compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import EventLog, TestCluster, run_until_idle
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from quarterdeck.operators.grove.backends import (
     BackendViolation,
     default_registry,
     get,
+    initialize,
     prepare_pod,
     registered_names,
 )
@@ -33,12 +35,19 @@ from quarterdeck.operators.grove.backends.conformance import conformance_problem
 from quarterdeck.operators.grove.backends.contract import needs_delete_hook
 from quarterdeck.operators.grove.backends.example import ExampleBackend
 from quarterdeck.operators.grove.backends.guard import guarded_client, prepared
+from quarterdeck.operators.grove.backends.interface import Interface
 from quarterdeck.operators.grove.backends.kube import KubeBackend
 from quarterdeck.operators.grove.backends.lpx import LpxBackend
+from quarterdeck.operators.grove.backends.manager import _Process
+from quarterdeck.operators.grove.backends.report import BackendReport
 from quarterdeck.operators.grove.configuration import effective_document, load_configuration, load_file
+from quarterdeck.operators.grove.metrics import GroveMetrics
 from quarterdeck.operators.grove.types import PodGang, definitions
 from quarterdeck.runtime.contract import NoRecorder
+from quarterdeck.runtime.metrics import Registry
 from quarterdeck.testing import TestCluster
+
+from .grovekit import NOW, NS, clique, pcs, pod_spec, running
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "grove-backend"
 
@@ -205,18 +214,179 @@ async def test_a_backend_for_another_contract_is_refused() -> None:
         await manager("future", future=FromTheFuture)
 
 
+class Written2(Backend):
+    """Of the next major version, where a hook has another name."""
+
+    interface_version = "2.1"
+
+    def on_gang_delete(self, gang: str) -> str:
+        return f"{gang} is deleted"
+
+
+class Written1(Backend):
+    """Of the version before."""
+
+    interface_version = "1.4"
+
+    def on_pod_gang_removed(self, gang: str) -> str:
+        return f"{gang} is removed"
+
+
+class Renamed:
+    """A backend of version 1 in the form of version 2."""
+
+    def __init__(self, earlier: Any) -> None:
+        self._earlier = earlier
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._earlier, "on_pod_gang_removed" if name == "on_gang_delete" else name)
+
+
+def versions(interface: Interface) -> BackendRegistry:
+    known = BackendRegistry(find=tuple, interface=interface)
+    known.register("new", Written2)
+    known.register("old", Written1)
+    return known
+
+
+async def test_two_major_versions_work_side_by_side_and_the_earlier_one_is_told_of() -> None:
+    settings = {"scheduler": {"defaultProfileName": "new", "profiles": [{"name": "new"}, {"name": "old"}]}}
+    text = "backend old is written for version 1.4 of the interface, this is 2.0"
+    # the default scheduler's own backend says nothing, and is one of the present
+    async with running(settings, registry=versions(Interface("2.0", {"1": Renamed}))) as grove:
+        told = [each.note for each in grove.events.events if each.reason == "BackendInterfaceDeprecated"]
+        assert told == [f"{text}: the next major version will refuse it"]
+        for name in ("new", "old"):
+            spec = pod_spec(scheduler_name=name)
+            made = pcs(clique("a", pod_spec=spec), name=name)
+            await grove.client.create(made.evolve(metadata=ObjectMeta(name=name, namespace=NS)))
+        await grove.settle()
+        pods = (await grove.client.list(Pod, namespace=NS)).items
+        assert sorted(each.spec.scheduler_name for each in pods) == ["new", "old"]
+
+
+async def test_a_backend_of_an_earlier_major_version_is_adapted_until_the_next() -> None:
+    async with TestCluster() as cluster:
+        made = BackendManager(versions(Interface("2.0", {"1": Renamed})))
+        await made.initialize(cluster.client, Scheme(), NoRecorder(), "new", profiles={"old": {}})
+        asked: list[Any] = [made.find("new"), made.find("old")]
+        assert [each.on_gang_delete("g") for each in asked] == ["g is deleted", "g is removed"]
+        assert list(made.notices) == ["old"]
+        last = BackendManager(versions(Interface("3.0", {"2": Renamed})))
+        with pytest.raises(BackendError, match=r"written for version 1\.4 of the interface, this is 3\.0"):
+            await last.initialize(cluster.client, Scheme(), NoRecorder(), "old")
+
+
 async def test_only_the_first_start_counts() -> None:
     made = await manager("example", example=ExampleBackend)
     await made.initialize(None, Scheme(), NoRecorder(), "default-scheduler")  # type: ignore[arg-type]
     assert isinstance(made.get(), ExampleBackend)
 
 
-def test_without_a_start_there_is_nothing() -> None:
+def test_without_a_start_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Process, "manager", None)
     assert get() is None
     with pytest.raises(BackendError, match="backend not initialized"):
         prepare_pod(sample_pod().draft())
     with pytest.raises(BackendError, match="backend not initialized"):
-        BackendManager(registry()).prepare_pod(sample_pod())
+        BackendManager(registry()).prepare_pod(sample_pod(), PodGang(metadata=ObjectMeta(name="g")))
+
+
+async def test_a_process_without_an_operator_has_one_manager_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Process, "manager", None)
+    async with TestCluster() as cluster:
+        await initialize(cluster.client, Scheme(), NoRecorder(), "")
+        await initialize(cluster.client, Scheme(), NoRecorder(), "kai-scheduler")
+    first = get()
+    assert isinstance(first, KubeBackend)  # only the first start counts
+    draft = sample_pod().draft()
+    prepare_pod(draft)
+    assert draft.done().spec.scheduler_name == "default-scheduler"
+
+
+class Recording(BackendReport):
+    """One whose metrics can be read."""
+
+    def __init__(self) -> None:
+        self.registry = Registry()
+        super().__init__(GroveMetrics(self.registry), NoRecorder(), now=lambda: NOW, clock=lambda: 0.0)
+
+    @property
+    def told(self) -> list[tuple[str, ...]]:
+        """Which backend is active, in which version."""
+        return [labels for labels, _ in self.registry.family("grove_scheduler_backend_info").items()]
+
+
+class Versioned(Backend):
+    version = "7.1"
+
+
+def quiet(kind: Any) -> Any:
+    """One that is started without what its scheduler needs."""
+    return type("Quiet", (kind,), {"init": lambda self: None})
+
+
+@pytest.mark.parametrize("name", OURS)
+async def test_every_backend_of_ours_has_the_version_of_the_distribution(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = registry()
+    factory = quiet(known.get_factory(name))
+    monkeypatch.setattr(known, "get_factory", lambda _: factory)
+    report = Recording()
+    async with TestCluster() as cluster:
+        await BackendManager(known, report).initialize(cluster.client, Scheme(), NoRecorder(), name)
+    assert report.told == [(name, version("quarterdeck"))]
+
+
+async def test_backends_of_others_have_their_own_version_or_that_of_their_distribution() -> None:
+    installed: Any = SimpleNamespace(
+        name="theirs", load=lambda: ExampleBackend, dist=SimpleNamespace(version="3.2")
+    )
+    known = registry(installed)
+    known.register("versioned", Versioned)
+    known.register("by-hand", ExampleBackend)
+    wanted = {"theirs": "3.2", "versioned": "7.1", "by-hand": "unknown"}
+    async with TestCluster() as cluster:
+        for name, each in wanted.items():
+            report = Recording()
+            await BackendManager(known, report).initialize(cluster.client, Scheme(), NoRecorder(), name)
+            assert report.told == [(name, each)]
+
+
+def test_the_metrics_of_the_design() -> None:
+    known = Registry()
+    metrics = GroveMetrics(known)
+    metrics.initialized("kai", 0.1, is_success=True)
+    metrics.initialized("kai", 0.1, is_success=False)
+    metrics.operated("kai", "create", 0.1, is_success=True)
+    metrics.operated("kai", "mutate", 0.1, is_success=False)
+    metrics.active("kai", "1.0")
+    lines = set(known.expose().decode().splitlines())
+    name = "grove_scheduler_backend"
+    assert lines >= {
+        f'{name}_initialization_duration_seconds_count{{backend_name="kai",status="success"}} 1',
+        f'{name}_initialization_duration_seconds_count{{backend_name="kai",status="failure"}} 1',
+        f'{name}_operation_duration_seconds_count{{backend_name="kai",operation="create"}} 1',
+        f'{name}_operation_total{{backend_name="kai",operation="create",status="success"}} 1',
+        f'{name}_operation_total{{backend_name="kai",operation="mutate",status="failure"}} 1',
+        f'{name}_info{{backend_name="kai",version="1.0"}} 1',
+    }
+
+
+def test_operations_are_logged_with_backend_operation_and_gang(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    gang = PodGang(metadata=ObjectMeta(name="g"))
+    with pytest.raises(RuntimeError), Recording().operating("kai", "create", gang):
+        raise RuntimeError("no")
+    told = {"backend": "kai", "operation": "OnPodGangCreate", "podgang": "g"}
+    started, failed = caplog.records
+    assert (started.getMessage(), failed.getMessage()) == (
+        "Backend operation started",
+        "Backend operation failed",
+    )
+    for record in (started, failed):
+        assert record.__dict__["fields"].items() >= told.items()
 
 
 async def test_a_gang_belongs_to_the_backend_that_its_label_names() -> None:

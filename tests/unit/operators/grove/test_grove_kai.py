@@ -9,7 +9,7 @@ import pytest
 from quarterdeck.api import UNSET, DynamicObject, ObjectMeta, OwnerReference, Scheme
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import InternalError, NotFound, QuarterdeckError
+from quarterdeck.errors import ForeignObject, InternalError, NotFound
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends import BackendError, HookContext
 from quarterdeck.operators.grove.backends.conformance import conformance_problems, sample_pod, sample_set
@@ -272,6 +272,15 @@ async def test_without_the_kind_kai_reads_gangs_itself() -> None:
         assert link.writes == []
 
 
+async def test_pod_groups_that_are_asked_for_must_be_served() -> None:
+    async with TestCluster(crds=definitions()) as cluster:
+        with pytest.raises(
+            BackendError, match=r"podGroups: enabled needs PodGroup of scheduling\.run\.ai/v2alpha2"
+        ):
+            await backend(cluster.client, podGroups="enabled").init()
+        await backend(cluster.client, podGroups="disabled").init()
+
+
 async def test_an_older_definition_lacks_a_field_which_is_left_out() -> None:
     older = next(each for each in kai_definitions() if each["spec"]["names"]["kind"] == "PodGroup")
     schema = older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -334,7 +343,7 @@ async def test_a_topology_of_somebody_else_is_left_alone() -> None:
         document = {"apiVersion": "kai.scheduler/v1alpha1", "kind": "Topology", "metadata": {"name": "topo"}}
         await client.create(DynamicObject({**document, "spec": {"levels": [{"nodeLabel": "zone"}]}}))
         ours = await client.create(topology("zone"))
-        with pytest.raises(QuarterdeckError, match="exists and is not owned by Grove"):
+        with pytest.raises(ForeignObject, match="exists and does not belong to ClusterTopologyBinding"):
             await kai.sync_topology(hook(client), ours)
         await kai.on_topology_delete(hook(client), ours)
         assert await client.get(Topology, "topo")

@@ -6,7 +6,7 @@ import pytest
 
 from quarterdeck.api import DynamicObject, ObjectMeta, Scheme, set_controller_reference
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import QuarterdeckError
+from quarterdeck.errors import ForeignObject, QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends import BackendError, HookContext
 from quarterdeck.operators.grove.backends.conformance import conformance_problems, sample_pod
@@ -115,5 +115,5 @@ async def test_pod_groups_are_kept_and_those_of_others_left_alone() -> None:
             "metadata": {"name": "w-0-0"},
         }
         await grove.client.create(DynamicObject({**stranger, "metadata": {"name": "w-0-0", "namespace": NS}}))
-        with pytest.raises(BackendError, match="PodGroup w-0-0 exists and is not owned by this PodGang"):
+        with pytest.raises(ForeignObject, match="PodGroup default/w-0-0 exists and does not belong"):
             await backend.sync_pod_gang(hook, gang(1))

@@ -10,6 +10,7 @@ from quarterdeck.api import ObjectMeta, OwnerReference, Scheme
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.k8s.pod import PodSchedulingGroup
 from quarterdeck.client import MergePatch
+from quarterdeck.errors import ForeignObject
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends import BackendError, HookContext
 from quarterdeck.operators.grove.backends.conformance import conformance_problems, sample_pod
@@ -137,7 +138,7 @@ async def test_objects_follow_their_gang() -> None:
         ]
         stranger = MergePatch({"metadata": {"ownerReferences": None}})
         await client.patch(group_left, stranger)
-        with pytest.raises(BackendError, match="PodGroup a exists and is not owned by this PodGang"):
+        with pytest.raises(ForeignObject, match="PodGroup default/a exists and does not belong to PodGang g"):
             await kube.sync_pod_gang(hook(client), gang(("a", 3)))
 
 

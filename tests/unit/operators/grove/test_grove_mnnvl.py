@@ -11,7 +11,7 @@ from quarterdeck.api.k8s import Container, Pod, PodSpec
 from quarterdeck.api.k8s.pod import ResourceRequirements
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.controllers.startup import StartError
+from quarterdeck.operators.grove.controllers.preflight import StartError
 from quarterdeck.operators.grove.logic.mnnvl import (
     COMPUTE_DOMAIN,
     domain_groups,

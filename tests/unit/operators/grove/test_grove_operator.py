@@ -17,11 +17,11 @@ from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
-from quarterdeck.operators.grove.backends import Backend, BackendRegistry, HookContext
+from quarterdeck.operators.grove.backends import Backend, BackendRegistry, HookContext, get, prepare_pod
 from quarterdeck.operators.grove.configwatch import ConfigurationWatch
 from quarterdeck.operators.grove.controllers import set_controller
 from quarterdeck.operators.grove.controllers.expectation import PodExpectations
-from quarterdeck.operators.grove.controllers.startup import StartError
+from quarterdeck.operators.grove.controllers.preflight import StartError
 from quarterdeck.operators.grove.program import exit_code_of
 from quarterdeck.operators.grove.types import (
     ClusterTopologyBinding,
@@ -133,6 +133,17 @@ async def test_the_status_is_shown_and_served() -> None:
             assert webhooks.checks["scheduler-backend"]() is None
             assert served(webhooks) == {"activeBackend": active, "conditions": [condition]}
         assert [each.reason for each in log.events] == ["BackendInitialized"]
+
+
+async def test_the_backend_of_the_process_is_that_of_the_operator_that_runs() -> None:
+    async with running() as grove:
+        active = get()
+        assert active is not None
+        assert active.name == "default-scheduler"
+        draft = Pod(metadata=ObjectMeta(name="p")).draft()
+        prepare_pod(draft)
+        assert draft.done().spec.scheduler_name == "default-scheduler"
+        assert (await status_of(grove.cluster))[0] == active.name
 
 
 @pytest.mark.parametrize("active", ["kai-scheduler", "default-scheduler"])
@@ -578,3 +589,21 @@ def test_a_clique_that_is_gone_is_forgotten() -> None:
     expected.deleted("clique", "b")
     expected.forget("clique")
     assert expected.settle("clique", [seen("b")]) == (0, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({}, "backend-default-scheduler"),
+        ({"schedulerName": "kai-scheduler"}, "backend-kai-scheduler"),
+        ({"scheduler": {"profiles": [{"name": "kai-scheduler"}]}}, "backend"),
+    ],
+)
+async def test_the_backend_controller_has_the_name_of_the_backend(
+    settings: Mapping[str, Any], name: str
+) -> None:
+    async with TestCluster() as cluster:
+        manager = cluster.manager()
+        operator = GroveOperator(BackendRegistry(find=tuple), {})
+        operator.setup(manager, OperatorEnvironment(name="grove", settings=settings, namespace=NS))
+        assert [each.name for each in manager.controllers if each.name.startswith("backend")] == [name]

@@ -21,7 +21,7 @@ from quarterdeck.operators.grove.logic.cliqueplan import (
 from quarterdeck.operators.grove.logic.gangplan import gang_object, mirrored, plan_gangs
 from quarterdeck.operators.grove.logic.membership import clique_name_of
 from quarterdeck.operators.grove.logic.podplan import PodSurroundings, finished_pod, gated_pod
-from quarterdeck.operators.grove.logic.startup import Parent, parents_of
+from quarterdeck.operators.grove.logic.startorder import Parent, parents_of
 from quarterdeck.operators.grove.logic.templatehash import clique_hashes, generation_hash
 from quarterdeck.operators.grove.logic.topology import TopologyView
 from quarterdeck.operators.grove.types import (

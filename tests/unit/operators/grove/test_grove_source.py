@@ -14,7 +14,7 @@ from quarterdeck.errors import ConfigError
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.backends import BackendRegistry
 from quarterdeck.operators.grove.configuration.source import configuration_in
-from quarterdeck.operators.grove.profile import PROFILE_PATH, serve_profile, stacks_during
+from quarterdeck.runtime.health.profile import PROFILE_PATH, serve_profile, stacks_during
 from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.testing import TestCluster
 from quarterdeck.wire.http import Request, Response
@@ -45,7 +45,12 @@ CONFIG_MAP: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("document", [ALONE, VALUES, CONFIG_MAP], ids=["alone", "values", "config-map"])
+SETTINGS: dict[str, Any] = {"operators": {"grove": ALONE, "kai": {}}}
+
+
+@pytest.mark.parametrize(
+    "document", [ALONE, VALUES, CONFIG_MAP, SETTINGS], ids=["alone", "values", "config-map", "settings"]
+)
 @pytest.mark.parametrize("is_setting", [False, True])
 def test_files_of_upstream_are_read_as_they_are(
     document: dict[str, Any], is_setting: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -91,6 +91,10 @@ async def test_an_update_on_delete_has_ended_when_all_cliques_have_the_template(
         for found in (await grove.client.list(PodClique, namespace=NS)).items:
             image = found.spec.pod_spec.containers[0].image
             assert image == "example.com/main:2", found.metadata.name
+        await asyncio.sleep(60)
+        grove.link.log.clear()
+        await asyncio.sleep(600)
+        assert not grove.link.writes, "old pods stay until somebody deletes them, and nobody is busy with it"
 
 
 async def test_events_tell_what_was_made_and_deleted() -> None:

@@ -21,6 +21,7 @@ from quarterdeck.operators.grove.types import (
     Pack,
     PodClique,
     PodCliqueSetStatus,
+    PodsSelected,
     ReplicaUpdate,
     SetUpdate,
     TopologyConstraint,
@@ -32,8 +33,10 @@ from .grovekit import NOW, clique, condition, member, pclq, pcs, pcsg, pod, work
 BEGUN = cliqueupdate.begin_update("g2", "new", NOW)
 
 
-def step(progress: CliqueUpdate, *pods: Pod, least: int = 2) -> tuple[CliqueUpdate, list[str]]:
-    taken = cliqueupdate.next_step(progress, list(pods), least=least, now=NOW)
+def step(
+    progress: CliqueUpdate, *pods: Pod, replicas: int = 2, least: int = 2
+) -> tuple[CliqueUpdate, list[str]]:
+    taken = cliqueupdate.next_step(progress, list(pods), replicas=replicas, least=least, now=NOW)
     return taken.progress, [each.metadata.name for each in taken.doomed]
 
 
@@ -69,10 +72,53 @@ def test_a_pod_that_was_chosen_and_not_deleted_is_deleted_now_and_no_other() -> 
     progress, doomed = step(BEGUN, *old)
     assert doomed == ["a"]
     assert step(progress, *old) == (progress, ["a"])
+    assert step(progress, *old, replicas=4, least=4) == (progress, [])  # but not below the minimum
 
 
 def test_nothing_that_works_is_touched_below_the_minimum() -> None:
     assert step(BEGUN, pod("a", hash="old"), pod("b", "pending")) == (BEGUN, [])
+
+
+def test_a_pod_that_was_scaled_away_while_it_was_replaced_is_not_waited_for() -> None:
+    old = [pod("a", hash="old"), pod("b", hash="old"), pod("c", hash="old")]
+    progress, doomed = step(BEGUN, *old, replicas=3)
+    assert doomed == ["a"]
+    progress, doomed = step(progress, *old[1:], replicas=2)
+    assert doomed == ["b"]
+    progress, doomed = step(progress, old[2], pod("d"))
+    assert doomed == ["c"]
+    assert step(progress, pod("d"), pod("e"))[0].update_ended_at == NOW
+
+
+def test_new_pods_that_are_scaled_away_are_not_waited_for() -> None:
+    chosen = PodsSelected(current="b", completed=("a",))
+    progress = BEGUN.evolve(ready_pods_selected_to_update=chosen)
+    assert step(progress, pod("d"), replicas=1, least=1)[0].update_ended_at == NOW
+
+
+def test_a_successor_that_works_is_enough_though_its_predecessor_has_not_gone() -> None:
+    """It may never go: its node may be lost."""
+    progress, _ = step(BEGUN, pod("a", hash="old"), pod("b", hash="old"))
+    stuck = pod("a", hash="old", is_deleting=True)
+    assert step(progress, stuck, pod("b", hash="old"), pod("c"))[1] == ["b"]
+
+
+def test_an_update_below_the_minimum_that_was_asked_for_ends() -> None:
+    progress, doomed = step(BEGUN, pod("a", hash="old"), replicas=1, least=3)
+    assert doomed == ["a"]
+    assert step(progress, pod("b"), replicas=1, least=3)[0].update_ended_at == NOW
+
+
+def test_when_an_update_begins() -> None:
+    old, new = pod("a", hash="old"), pod("b")
+    ended = BEGUN.evolve(update_ended_at=NOW)
+    assert cliqueupdate.is_due(UNSET, [old], "g2", "new")
+    assert not cliqueupdate.is_due(UNSET, [new, pod("c", hash="old", is_deleting=True)], "g2", "new")
+    assert not cliqueupdate.is_due(BEGUN, [old], "g2", "new")
+    assert not cliqueupdate.is_due(ended, [new], "g3", "new")
+    assert cliqueupdate.is_due(ended, [new], "g3", "newer")
+    # the template was taken back before a pod was replaced: the update of before must not go on
+    assert cliqueupdate.is_due(BEGUN, [old], "g1", "old")
 
 
 def test_an_update_without_old_pods_ends_at_once() -> None:
@@ -93,7 +139,7 @@ def test_an_update_ends_and_never_takes_a_working_pod_below_the_minimum(
     for _ in range(10 * replicas + 10):
         if not cliqueupdate.is_updating(progress):
             break
-        taken = cliqueupdate.next_step(progress, list(pods.values()), least=least, now=NOW)
+        taken = cliqueupdate.next_step(progress, list(pods.values()), replicas=replicas, least=least, now=NOW)
         progress = taken.progress
         working = [each for each in taken.doomed if each.status.conditions[1].status == "True"]
         assert len(working) <= 1
@@ -144,6 +190,33 @@ def test_replicas_that_work_are_made_anew_one_by_one_the_lowest_first() -> None:
     assert (selected.current, tuple(selected.completed)) == (1, (0,))
     ended, doomed = group_step(after, replica(0), replica(1))
     assert (doomed, ended.update_ended_at, ended.ready_replica_indices_selected_to_update) == ((), NOW, UNSET)
+
+
+def test_a_group_that_was_scaled_below_its_minimum_is_updated() -> None:
+    assert group_step(GROUP, replica(0, "old"), count=1, least=3)[1] == (0,)
+
+
+@pytest.mark.parametrize(
+    ("members", "status", "expected"),
+    [
+        ([replica(0)], {}, False),
+        ([replica(0)], {"current_pod_clique_set_generation_hash": "g1"}, True),
+        ([replica(0)], {"current_pod_clique_set_generation_hash": "g2"}, False),
+        # changed before it had ever come up
+        ([replica(0, "old")], {}, True),
+        # taken back between the end of the update and the report about it
+        ([replica(0, "old")], {"current_pod_clique_set_generation_hash": "g2"}, True),
+        ([replica(0, "old")], {"update_progress": GROUP}, False),
+        # to and fro and to again
+        ([replica(0, "old")], {"update_progress": GROUP.evolve(update_ended_at=NOW)}, True),
+        ([replica(0)], {"update_progress": GROUP.evolve(update_ended_at=NOW)}, False),
+    ],
+)
+def test_when_the_update_of_a_group_begins(
+    members: list[PodClique], status: dict[str, Any], expected: bool
+) -> None:
+    made = group_replicas(members, count=1, clique_names=["c"])
+    assert groupupdate.is_due(pcsg(**status).status, made, HASHES, "g2") is expected
 
 
 def test_a_group_below_its_minimum_is_left_alone() -> None:

@@ -18,8 +18,8 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.backends import Backend, BackendRegistry
 from quarterdeck.operators.grove.initc import ArgumentError, missing_pods, parse_arguments
-from quarterdeck.operators.grove.initc.gate import StartupGate
 from quarterdeck.operators.grove.initc.program import main, wait_for_parents
+from quarterdeck.operators.grove.initc.simulated import StartupGate
 from quarterdeck.operators.grove.logic.capability import CAPABILITIES, missing_capabilities
 from quarterdeck.operators.grove.logic.defaulting import with_defaults
 from quarterdeck.operators.grove.types import (

@@ -10,6 +10,7 @@ from quarterdeck.api import Key
 from quarterdeck.operators.ipam.controllers.poolstatus import TIMEOUT, pool_status_limiter
 from quarterdeck.operators.ipam.controllers.subnet import ParentPoolMapper, parent_of
 from quarterdeck.operators.ipam.metrics import IpamMetrics
+from quarterdeck.operators.ipam.settings import IpamSettings
 from quarterdeck.operators.ipam.types import Subnet
 from quarterdeck.runtime.metrics import Registry
 from tests.harness.ipam.queue import PoolStatusSubject, QueueRun, next_delay
@@ -124,12 +125,19 @@ def test_requeues_are_counted_by_what_the_watch_said(event: dict[str, Any], coun
     assert found == counted
 
 
+def test_events_of_children_can_be_dropped_while_their_parent_is_idle() -> None:
+    subject = PoolStatusSubject(IpamSettings(drop_idle_child_events=True))
+    assert subject.feed(deleted(pool(parent="top"))) == {Key("ns", "child")}
+    subject.feed(added(pool("top")))  # its status is yet to be written
+    assert subject.feed(deleted(pool(parent="top"))) == {Key("ns", "child"), Key("ns", "top")}
+
+
 def test_a_subnet_without_namespace_has_no_parent() -> None:
     assert parent_of(Subnet.from_dict(subnet(namespace=""))) is None
     assert parent_of(object()) is None
 
 
-def test_the_mapper_never_raises() -> None:
+def test_the_mapper_never_raises_and_logs_what_it_could_not_read(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         change = None
 
@@ -138,6 +146,7 @@ def test_the_mapper_never_raises() -> None:
             raise ValueError("unreadable")
 
     assert ParentPoolMapper(IpamMetrics(Registry())).keys(Broken(), None) == ()  # type: ignore[arg-type]
+    assert [record.getMessage() for record in caplog.records] == ["mapping Subnet→Pool failed"]
 
 
 def test_delays_of_the_design() -> None:
@@ -158,6 +167,9 @@ def test_after_a_hundred_retries_at_once_the_bucket_holds_the_others_back() -> N
 def test_the_controller_is_built_as_the_design_says() -> None:
     controller = PoolStatusSubject().controller
     assert controller.name == "PoolStatus"
+    limiter = controller._limiter
+    assert limiter is not None
+    assert [limiter.when(Key("ns", "p")) for _ in range(3)] == pytest.approx([0.05, 0.075, 0.1125])
     assert (controller.options.max_concurrent_reconciles, controller.options.reconcile_timeout) == (
         5,
         TIMEOUT,

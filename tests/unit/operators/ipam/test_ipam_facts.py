@@ -103,3 +103,8 @@ def test_the_usual_size_of_a_small_ipv6_pool_is_a_link_or_an_address(
     cidr: str, size: int, usual: int
 ) -> None:
     assert pool(cidr, default_block_size=size).usual_size == usual
+
+
+def test_a_pool_is_not_inside_itself() -> None:
+    own = SubnetPool(metadata=ObjectMeta(name="p", labels={"plexaubnet.io/parent": "p"}))
+    assert pool_facts(own).parent == ""

@@ -143,3 +143,68 @@ def test_a_pool_without_a_range_has_no_status_to_be_wrong() -> None:
     odd = made(SubnetPool, "p", spec={"cidr": "nonsense"})
     assert found("ipam/exact-status", odd, subnet("a", "10.0.0.0/24")) == []
     assert found("ipam/child-ranges", odd, subnet("a", "10.0.0.0/24")) == []
+
+
+def pool_of(name: str, cidr: str, *, parent: str = "", created: str = "2030-01-01T00:00:00Z") -> SubnetPool:
+    meta: dict[str, Any] = {"labels": {"plexaubnet.io/parent": parent} if parent else {}}
+    return made(SubnetPool, name, meta=meta | {"creationTimestamp": created}, spec={"cidr": cidr})
+
+
+GONE = {"deletionTimestamp": "2030-01-01T00:00:00Z"}
+
+
+def test_a_block_is_given_by_one_pool_whether_the_pool_is_there_or_gone() -> None:
+    one, other = subnet("a", "10.0.0.0/24"), subnet("b", "10.0.0.128/25", pool="q")
+    text = "10.0.0.128/25 of pool q overlaps 10.0.0.0/24 of Subnet a of pool p"
+    assert found("ipam/given-once", one, other) == [("Subnet default/b", text)]
+    failed = one.evolve(status=SubnetStatus(phase="Failed"))
+    assert found("ipam/given-once", failed, other) == [("Subnet default/b", text)]
+    leaving = subnet("b", "10.0.0.128/25", pool="q", meta=GONE)
+    assert found("ipam/given-once", one, leaving) == [("Subnet default/b", text)]
+    elsewhere = subnet("b", "10.0.0.128/25", pool="q", meta={"namespace": "other"})
+    assert found("ipam/given-once", one, elsewhere, subnet("c", "10.0.1.0/24", pool="r")) == []
+
+
+def test_what_holds_the_range_of_a_child_pool_is_no_block_given_twice() -> None:
+    parent, child = pool_of("p", "10.0.0.0/16"), pool_of("q", "10.0.0.0/24", parent="p")
+    below = pool_of("r", "10.0.0.0/25", parent="q")
+    held = (
+        subnet("a", "10.0.0.0/24"),
+        subnet("b", "10.0.0.0/25", pool="q"),
+        subnet("c", "10.0.0.0/26", pool="r"),
+    )
+    assert found("ipam/given-once", parent, child, below, *held) == []
+    whole = subnet("d", "10.0.0.0/24", pool="q")
+    assert found("ipam/given-once", parent, child, subnet("a", "10.0.0.0/24"), whole) == []
+    assert len(found("ipam/given-once", parent, child, subnet("a", "10.0.0.0/26"), whole)) == 1
+
+
+def test_pools_overlap_as_parent_and_child_only() -> None:
+    parent, child = pool_of("p", "10.0.0.0/16"), pool_of("q", "10.0.0.0/24", parent="p")
+    assert found("ipam/pools-apart", parent, child, pool_of("r", "10.1.0.0/16")) == []
+    young = pool_of("a", "10.0.0.0/8", created="2031-01-01T00:00:00Z")
+    assert found("ipam/pools-apart", parent, young) == [
+        ("SubnetPool default/a", "10.0.0.0/8 overlaps 10.0.0.0/16 of pool p")
+    ]
+    sister = pool_of("s", "10.0.0.0/25", parent="p")
+    assert [each for each, _ in found("ipam/pools-apart", parent, child, sister)] == ["SubnetPool default/s"]
+
+
+def test_a_bound_claim_has_its_pool() -> None:
+    assert found("ipam/pool-there", claim("x", "10.0.0.0/24"), pool_of("p", "10.0.0.0/16")) == []
+    assert found("ipam/pool-there", claim("x", "10.0.0.0/24")) == [
+        ("SubnetClaim default/x", "is bound to 10.0.0.0/24, and there is no pool p")
+    ]
+
+
+def test_what_is_allowed_is_no_alarm() -> None:
+    mine = subnet("a", "10.0.0.0/24", meta=owned("SubnetClaim", "uid-x"))
+    edited = claim("x", "10.0.0.0/24", poolRef="q", clusterID="d")
+    assert found("ipam/bound-once", mine, edited) == []
+    leaving = made(SubnetClaim, "x", meta=GONE)
+    assert found("ipam/no-leak", mine, leaving) == []
+    shared = subnet("a", "10.0.0.0/24")
+    assert found("ipam/as-requested", shared, claim("x", "10.0.0.0/24", requestedCIDR="10.0.1.0/24")) == []
+    status = {"phase": "Bound", "allocatedCIDR": "2001:db8::/64"}
+    of_node = made(SubnetClaim, "a-1", meta=owned("Node", "uid-a"), status=status)
+    assert found("ipam/node-ranges", of_node, node_with("a", "2001:DB8:0::/64")) == []

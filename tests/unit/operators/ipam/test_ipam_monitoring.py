@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,11 +88,24 @@ def test_the_error_rate_alert(success: str, error: str, minutes: int, fires: boo
     assert bool(firing(rule, store, step=30.0, until=minutes * 60.0)) == fires
 
 
-def test_the_query_of_the_design_would_never_have_fired() -> None:
-    """It filters the requeue counter by a label that this counter does not have."""
-    broken = 'sum(rate(subnetpool_parent_requeue_total{result="error"}[5m])) > 0'
-    store = Store({'subnetpool_parent_requeue_total{event_type="create"}': "0+9x60"}, 30.0)
-    assert Query(broken).at(store, 1200.0) == {}
+def test_the_queries_of_the_design_never_say_anything_and_those_beside_them_do() -> None:
+    """As the page has them: the first filters a counter by a label that this counter does not have."""
+    page = (Path(__file__).parents[4] / "docs" / "operators" / "ipam.md").read_text()
+    table = page.partition("| in the design, never anything | here |\n|---|---|\n")[2].partition("\n\n")[0]
+    pairs = [[cell.strip(" `") for cell in line.strip("|").split(" | ")] for line in table.splitlines()]
+    assert len(pairs) == 2
+    duration = "subnetpool_parent_reconcile_duration_seconds_count"
+    store = Store(
+        {
+            'subnetpool_parent_requeue_total{event_type="create"}': "0+9x60",
+            f'{duration}{{result="success"}}': "0+3x60",
+            f'{duration}{{result="error"}}': "0+1x60",
+        },
+        30.0,
+    )
+    for theirs, ours in pairs:
+        assert Query(theirs).at(store, 1200.0) == {}
+        assert Query(ours).at(store, 1200.0)
     assert "result" not in known_metrics()["subnetpool_parent_requeue_total"]
 
 
@@ -122,6 +136,19 @@ def test_both_results_exist_from_the_start() -> None:
     text = registry.expose().decode()
     for result in ("success", "error"):
         assert f'{COUNT}{{result="{result}"}} 0' in text
+
+
+def test_reconciles_under_way_are_counted_and_their_ends_by_result() -> None:
+    registry = Registry()
+    metrics = IpamMetrics(registry)
+    with metrics.pool_reconcile():
+        assert "subnetpool_parent_reconcile_inflight 1" in registry.expose().decode()
+    with pytest.raises(RuntimeError), metrics.pool_reconcile():
+        raise RuntimeError
+    text = registry.expose().decode()
+    assert "subnetpool_parent_reconcile_inflight 0" in text
+    assert f'{COUNT}{{result="error"}} 1' in text
+    assert f'{COUNT}{{result="success"}} 1' in text
 
 
 def test_rate_and_quantile_as_prometheus_has_them() -> None:

@@ -409,3 +409,29 @@ def test_a_state_that_changes_while_it_is_rebuilt_is_rebuilt_as_it_became(
         except StopIteration as end:
             fresh = end.value
     assert fresh.members == state.members
+
+
+def test_after_a_restore_of_the_server_the_table_has_what_it_has() -> None:
+    table = PoolTable()
+    table.put_pool(POOL, facts(version=9))
+    table.put_subnet("a", member("a", parse("10.0.0.0/30"), version=8))
+    table.drop_subnet("b")
+    back = member("b", parse("10.0.0.4/30"), version=3)
+    table.put_subnet("b", back)
+    assert table.differs("b", back)  # it may be late news, and somebody has to ask
+    table.restore_subnet(back)
+    assert not table.differs("b", back)
+    older = member("a", parse("10.0.0.8/30"), version=2)
+    table.put_subnet("a", older)
+    assert table.differs("a", older)
+    table.restore_subnet(older)
+    table.put_pool(POOL, facts("10.0.0.0/25", version=4))
+    state = table.state(POOL)
+    assert state is not None
+    assert state.facts == facts(version=9)
+    table.put_pool(POOL, facts("10.0.0.0/25", version=4), is_certain=True)
+    assert state.facts == facts("10.0.0.0/25", version=4)
+    assert sorted(each.network or RANGE for each in state.members.values()) == [
+        parse("10.0.0.4/30"),
+        parse("10.0.0.8/30"),
+    ]

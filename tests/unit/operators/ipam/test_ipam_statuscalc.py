@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from quarterdeck.api import Condition, Time
 from quarterdeck.operators.ipam.controllers.poolstatus import status_patch
+from quarterdeck.operators.ipam.logic import statuscalc
 from quarterdeck.operators.ipam.logic.facts import pool_facts
 from quarterdeck.operators.ipam.logic.network import Network, parse
 from quarterdeck.operators.ipam.logic.occupancy import Occupancy, Rank
@@ -224,3 +226,9 @@ def test_nothing_is_sent_when_everything_is_right() -> None:
     patch = status_patch(pool, status_of(table))
     settled = SubnetPool.from_dict({**pool.to_dict(), "status": patch["status"]})
     assert status_patch(settled, status_of(table, settled.status.conditions)) == {}
+
+
+def test_one_controller_computes_the_status_of_pools_and_no_other() -> None:
+    folder = Path(statuscalc.__file__).parents[1] / "controllers"
+    users = [file.name for file in sorted(folder.glob("*.py")) if "statuscalc" in file.read_text()]
+    assert users == ["poolstatus.py"]

@@ -20,7 +20,7 @@ from quarterdeck.operators.kai.logic.resourcestatus import (
 )
 from quarterdeck.operators.kai.types import PodGroup, Queue, SchedulingCondition
 from quarterdeck.scheduler.decision import QueueDetails, UnschedulableReason
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 
 Json = dict[str, Any]
 NOW = Time("2026-01-01T00:00:00Z")

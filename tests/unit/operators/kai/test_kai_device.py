@@ -11,7 +11,7 @@ from quarterdeck.operators.kai.logic.device import claimable_gpus, with_claimabl
 from quarterdeck.scheduler.device import AllocatedDevice, Allocation, DeviceId
 from quarterdeck.scheduler.deviceintake import account_of, allocation_document, current_slices, read_slice
 from quarterdeck.scheduler.deviceselector import DeviceSelectors
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import NodeInfo
 from quarterdeck.testing import FaultPlan, Refuse
 

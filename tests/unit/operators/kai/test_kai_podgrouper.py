@@ -258,3 +258,21 @@ async def test_a_pod_that_goes_before_it_is_marked_is_no_error() -> None:
         with pytest.raises(NotFound):
             await found.pod("p")
         assert found.log.reasons == []
+
+
+async def test_a_waiting_gang_whose_group_was_deleted_starts_all_the_same() -> None:
+    async with kai() as found:
+        await found.cluster.install(definition("example.com", "Machine", "v1"))
+        machine = await make(found, "example.com/v1", "Machine", "m", {})
+        await found.create(queue(names.DEFAULT_QUEUE))
+        await found.create(*(pod(f"m-{n}", metadata=owned_by(machine)) for n in range(2)))
+        await found.schedule()
+        (before,) = await groups(found)
+        await found.client.delete(before)
+        await found.settle()
+        (after,) = await groups(found)
+        assert (after.metadata.name, after.spec) == (before.metadata.name, before.spec)
+        assert after.metadata.uid != before.metadata.uid
+        await found.add_nodes("n1")
+        await found.schedule()
+        assert {(await found.pod(f"m-{n}")).spec.node_name for n in range(2)} == {"n1"}

@@ -14,11 +14,11 @@ from quarterdeck.errors import ConfigError, Forbidden
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.device import device_of, write_device
 from quarterdeck.operators.kai.logic.sharedgpu import (
-    ReservationSettings,
     config_maps_of,
     prepare_pod,
     reservation_name,
 )
+from quarterdeck.operators.kai.settings import ReservationSettings
 from quarterdeck.operators.kai.types import KINDS
 from quarterdeck.operators.kai.webhooks import pod_mutation
 from quarterdeck.testing import TestCluster
@@ -271,3 +271,76 @@ async def test_a_reservation_pod_writes_its_device() -> None:
 
 def test_a_reservation_has_one_name() -> None:
     assert reservation_name("n1", "a") == reservation_name("n1", "a") != reservation_name("n1", "b")
+
+
+async def test_config_maps_of_others_are_neither_changed_nor_deleted() -> None:
+    async with kai(gpu_reservation=RESERVING) as found:
+        await start(found)
+        sharing = half("g-0")
+        maps = config_maps_of(sharing)
+        theirs = []
+        for name in (maps.capabilities, maps.environment):
+            mine = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NS}}
+            theirs.append(await found.client.create(DynamicObject({**mine, "data": {"mine": "yes"}})))
+        await found.create(group("g", 1), sharing)
+        await found.schedule()
+        await give_devices(found)
+        for each in theirs:
+            kept = await found.client.get(ConfigMap, each.metadata.name, NS)
+            assert (kept.metadata.uid, kept.data) == (each.metadata.uid, {"mine": "yes"})
+        stored = await found.pod("g-0")
+        assert stored.spec.node_name == ""
+        assert any(
+            maps.capabilities in (each.message or "") and "nobody controls it" in (each.message or "")
+            for each in stored.status.conditions
+        )
+        assert any("nobody controls it" in each for each in found.log.about("g-0"))
+
+
+async def test_a_pod_with_the_name_of_a_reservation_is_neither_used_nor_deleted() -> None:
+    async with kai(gpu_reservation=RESERVING) as found:
+        await start(found, gpus=1)
+        await found.create(group("g", 1), half("g-0"))
+        await found.schedule()
+        (reservation,) = await reservations(found)
+        await found.client.delete(reservation, grace_period=0)
+        theirs = await found.client.create(
+            DynamicObject(pod(reservation.metadata.name, "", 0, namespace=SPACE, schedulerName="other"))
+        )
+        await found.cluster.clock.sleep(RESERVING.timeout + 60)
+        await found.settle()
+        assert [each.metadata.uid for each in await reservations(found)] == [theirs.metadata.uid]
+        assert (await found.pod("g-0")).spec.node_name == ""
+        assert any("is none and is nobody's" in each for each in found.log.about("g-0"))
+
+
+@pytest.mark.parametrize("is_foreign", [True, False])
+async def test_a_bind_request_of_the_name_makes_way_only_if_it_was_made_for_a_pod(is_foreign: bool) -> None:
+    async with kai() as found:
+        await start(found)
+        keeper = await found.client.create(
+            DynamicObject(
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "keeper", "namespace": NS}}
+            )
+        )
+        kind, name = ("ConfigMap", "keeper") if is_foreign else ("Pod", "g-0")
+        owner = {
+            "apiVersion": "v1",
+            "kind": kind,
+            "name": name,
+            "uid": keeper.metadata.uid,
+            "controller": True,
+        }
+        request = {
+            "apiVersion": "scheduling.run.ai/v1alpha2",
+            "kind": "BindRequest",
+            "metadata": {"name": "g-0", "namespace": NS, "ownerReferences": [owner]},
+            "spec": {"podName": "g-0", "selectedNode": "elsewhere"},
+        }
+        theirs = await found.client.create(DynamicObject(request))
+        await found.create(group("g", 1), pod("g-0", "g", 1))
+        await found.schedule()
+        (left,) = await found.requests()
+        assert (left.metadata.uid == theirs.metadata.uid) is is_foreign
+        if is_foreign:
+            assert any("ConfigMap keeper" in each for each in found.log.about("g-0"))

@@ -16,13 +16,13 @@ from quarterdeck.api import from_dict
 from quarterdeck.operators.kai.assembly import operator
 from quarterdeck.operators.kai.controllers.usage import UsageSource
 from quarterdeck.operators.kai.logic.shard import Pool, plan_of
-from quarterdeck.operators.kai.logic.usage import UsageMemory, UsageSettings, prometheus_query
-from quarterdeck.operators.kai.settings import KaiSettings
+from quarterdeck.operators.kai.logic.usage import UsageMemory, prometheus_query
+from quarterdeck.operators.kai.settings import KaiSettings, UsageSettings
 from quarterdeck.operators.kai.types import KINDS, SchedulingShard
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.scheduler import Action, Snapshot
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import NodeInfo, QueueInfo
 from quarterdeck.testing import EventLog, TestCluster
 from quarterdeck.wire.http import HttpServer, Request, Response, Route

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api import from_dict
-from quarterdeck.operators.kai.logic.subgroup import violation
+from quarterdeck.operators.kai.logic.subgroup import _has_cycle, violation
 from quarterdeck.operators.kai.types import PodGroupSpec
 
 CYCLE = "cycle detected in subgroups"
@@ -81,7 +81,9 @@ def test_bad_trees(spec: PodGroupSpec, text: str) -> None:
             tree("a", minMember=3, minSubGroup=1),
             "minMember and minSubGroup are mutually exclusive: set minMember (3) to schedule a fixed number",
         ),
-        (tree("A", minMember=3, minSubGroup=1), "minMember and minSubGroup are mutually exclusive"),
+        # names before minimums
+        (tree("A", minMember=3, minSubGroup=1), 'subgroup name "A" must be lowercase'),
+        (tree("a", "a", minMember=3, minSubGroup=1), "duplicate subgroup name a"),
         (tree("A", minSubGroup=9), 'subgroup name "A" must be lowercase'),
         (
             tree({"name": "p", "minMember": 1, "minSubGroup": 1}, "c<p"),
@@ -122,6 +124,28 @@ def test_good_minimums_of_children(spec: PodGroupSpec) -> None:
     assert violation(spec) == ""
 
 
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        (tree("Master", "workers<master"), 'subgroup name "Master" must be lowercase'),
+        (
+            tree("master", "workers<Master"),
+            'parent of subgroup "workers": subgroup name "Master" must be lowercase',
+        ),
+        (tree("dataLoader", "modelTrainer", "resultWriter"), 'subgroup name "dataLoader" must be lowercase'),
+        (tree("master", "worker-1<master", "worker-2<master"), ""),
+        (tree("replica-1", "replica-2"), ""),
+        *((tree(name), "") for name in ("workers", "decode-workers", "worker-1")),
+        *(
+            (tree(name), f'subgroup name "{name}" must be lowercase')
+            for name in ("Workers", "decodeWorkers", "WORKERS", "Decode-Workers")
+        ),
+    ],
+)
+def test_the_tables_of_the_design(spec: PodGroupSpec, text: str) -> None:
+    assert violation(spec) == text
+
+
 NAMES = st.text(alphabet="abcAB", min_size=1, max_size=2)
 
 
@@ -145,3 +169,24 @@ def test_what_is_admitted_is_a_forest_of_lowercase_names(groups: list[tuple[str,
         and all(reaches_root(name) for name in names)
     )
     assert (violation(spec) == "") == is_good
+
+
+class CountedParents(dict[str, str | None]):
+    """Counts how often it is asked."""
+
+    asked = 0
+
+    def __getitem__(self, name: str) -> str | None:
+        self.asked += 1
+        return super().__getitem__(name)
+
+
+@pytest.mark.parametrize("is_leaf_first", [True, False])
+def test_a_long_chain_is_looked_at_once_for_each_of_its_groups(is_leaf_first: bool) -> None:
+    count = 1000
+    chain: list[tuple[str, str | None]] = [
+        (f"g{n}", f"g{n + 1}" if n < count - 1 else None) for n in range(count)
+    ]
+    parents = CountedParents(chain if is_leaf_first else reversed(chain))
+    assert not _has_cycle(parents)
+    assert parents.asked == count

@@ -128,7 +128,7 @@ def test_the_conversion_stanza_names_the_service() -> None:
     }
 
 
-def test_both_webhooks_are_registered_for_v1_and_fail_closed() -> None:
+def test_both_webhooks_are_registered_for_all_versions_and_fail_closed() -> None:
     cluster = ClusterReader(FakeCluster())
     hooks = (simple_webhook(cluster), policy_webhook(cluster))
     target = UrlTarget("https://127.0.0.1:9443", b"pem")
@@ -143,6 +143,6 @@ def test_both_webhooks_are_registered_for_v1_and_fail_closed() -> None:
     assert policy["name"] == "nodegroup-policy.deckhouse.io"
     assert policy["rules"][0]["operations"] == ["CREATE", "UPDATE"]
     for webhook in (simple, policy):
-        assert webhook["rules"][0]["apiVersions"] == ["v1"]
+        assert webhook["rules"][0]["apiVersions"] == ["*"]
         assert (webhook["failurePolicy"], webhook["matchPolicy"]) == ("Fail", "Equivalent")
         assert (webhook["sideEffects"], webhook["timeoutSeconds"]) == ("None", 10)

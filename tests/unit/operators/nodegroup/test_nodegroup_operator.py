@@ -34,6 +34,7 @@ from quarterdeck.runtime.operator.program import Program, ProgramOptions
 
 Json = dict[str, Any]
 OLD = GroupVersionKind(names.GROUP, "v1alpha1", names.KIND)
+HOOKS = GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
 PROBE: dict[str, Any] = {"nodeType": "Static", "cri": {"type": "Docker"}}
 
 
@@ -178,6 +179,15 @@ def test_denials_reach_the_user_and_nothing_is_stored() -> None:
             await client.create(document("w", **PROBE))
         with pytest.raises(NotFound):
             await client.get(NodeGroup, "w")
+
+    run(story)
+
+
+def test_the_program_registers_both_webhooks() -> None:
+    async def story(client: Client) -> None:
+        made = await client.get(HOOKS, names.VALIDATING_CONFIGURATION)
+        found = {each["name"]: each["rules"][0]["apiVersions"] for each in made.to_dict()["webhooks"]}
+        assert found == {names.SIMPLE_WEBHOOK: ["*"], names.POLICY_WEBHOOK: ["*"]}
 
     run(story)
 

@@ -7,16 +7,15 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from quarterdeck.api import schema_of
 from quarterdeck.operators.nodegroup import names
-from quarterdeck.operators.nodegroup.logic.conversion import ConversionError, convert_with, resolved_type
-from quarterdeck.operators.nodegroup.logic.express import Open, express
+from quarterdeck.operators.nodegroup.logic.conversion import convert_with
 from quarterdeck.operators.nodegroup.logic.roundtrip import MAX_SIZE
 from quarterdeck.operators.nodegroup.logic.shape import fit
-from quarterdeck.operators.nodegroup.logic.validity import is_valid, violations
+from quarterdeck.operators.nodegroup.logic.validity import violations
 from quarterdeck.operators.nodegroup.types import VERSIONS
 
 from .groupstrategy import (
@@ -30,7 +29,6 @@ from .groupstrategy import (
     v1_sections,
     v1_status,
 )
-from .test_nodegroup_hostile import damaged
 
 Json = dict[str, Any]
 thorough = settings(max_examples=120)
@@ -40,18 +38,7 @@ def convert(document: Json, target: str, permanent: tuple[str, ...] = ()) -> Jso
     before = copy.deepcopy(document)
     converted: Json = convert_with(document, target, lambda: permanent)
     assert document == before, "the input was changed"
-    short = shortcut(document, target, permanent)
-    if short is not None:
-        assert short == converted, "the short way leads somewhere else"
     return converted
-
-
-def shortcut(document: Json, target: str, permanent: tuple[str, ...] = ()) -> Json | None:
-    """What `express` makes of a document; the annotation must be the same to the letter."""
-    found = express(json.dumps(document).encode(), document["apiVersion"], target)
-    if isinstance(found, Open):
-        found = found.settle(resolved_type(found.name, permanent))
-    return json.loads(found) if found is not None else None
 
 
 def memory_of(document: Json) -> Any:
@@ -70,7 +57,7 @@ def without_memory(document: Json) -> Json:
 @thorough
 @given(v1_groups, old_versions)
 def test_v1_over_an_old_version_is_the_identity_and_leaves_no_annotation(group: Json, old: str) -> None:
-    assert is_valid(group), violations(group)
+    assert violations(group) == set()
     assert convert(convert(group, old), names.V1) == group
 
 
@@ -109,21 +96,6 @@ def test_the_old_form_fits_its_schema_and_holds_no_field_the_schema_does_not_kno
 ) -> None:
     converted = convert(group, old)
     assert fit(old, converted) is converted
-
-
-@thorough
-@given(v1_groups, old_versions)
-def test_the_short_way_there_and_back_is_taken_unless_docker_is_in_the_way(group: Json, old: str) -> None:
-    converted = shortcut(group, old)
-    if converted is None:
-        assert old == names.V1ALPHA1
-        assert "docker" in group["spec"]["cri"]
-        return
-    assert converted == convert(group, old)
-    cri = group["spec"].get("cri", {})
-    if "containerdV2" in cri and cri["type"] != "ContainerdV2":
-        return  # settings of a runtime that was not chosen: possible, and rare
-    assert shortcut(converted, names.V1) == group
 
 
 @st.composite
@@ -173,27 +145,8 @@ def test_edits_in_the_old_version_win_and_nothing_removed_comes_back(
     assert new.get("status") == group.get("status")
 
 
-@thorough
-@given(st.one_of(v1_groups, a1_groups, a2_groups, damaged()), st.sampled_from(names.VERSIONS), st.data())
-def test_the_short_way_never_differs_from_the_long_one(first: Any, target: str, data: st.DataObject) -> None:
-    """Also for groups with something wrong in them, and for groups edited in between."""
-    assume(isinstance(first, dict) and first.get("apiVersion") in names.VERSIONS)
-    second = both_ways(first, target)
-    if second is not None and isinstance(second.get("spec"), dict) and second["spec"]:
-        del second["spec"][data.draw(st.sampled_from(sorted(second["spec"])))]
-        both_ways(second, names.V1)
-
-
-def both_ways(document: Json, target: str) -> Json | None:
-    """The converted document, if it can be converted: `convert` compares the two ways."""
-    try:
-        return convert(document, target, ("listed",)) if document["apiVersion"] != target else None
-    except ConversionError:
-        assert shortcut(document, target) is None
-        return None
-
-
-@thorough
+# most groups have no runtime, or the chosen one already: with some seeds nearly all
+@settings(thorough, suppress_health_check=[*HealthCheck])
 @given(v1_groups, old_versions, st.sampled_from(names.OLD_CRI_TYPES))
 def test_a_runtime_chosen_in_the_old_version_wins(group: Json, old: str, chosen: str) -> None:
     edited = convert(group, old)

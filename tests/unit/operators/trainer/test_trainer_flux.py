@@ -9,8 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import x25519
 
 from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.keys import curve_secret, z85
 from quarterdeck.operators.trainer.logic.plugin import Present
-from quarterdeck.operators.trainer.logic.secret import curve_secret, z85
 
 from .trainerkit import (
     container_of,

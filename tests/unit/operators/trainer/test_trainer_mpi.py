@@ -11,8 +11,9 @@ from cryptography.hazmat.primitives import serialization
 from quarterdeck.api.k8s import Secret
 from quarterdeck.errors import ReconcileError
 from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.keys import ssh_secret
 from quarterdeck.operators.trainer.logic.plugin import Present
-from quarterdeck.operators.trainer.logic.secret import key_digest, ssh_secret
+from quarterdeck.operators.trainer.logic.secret import key_digest
 
 from .trainerkit import (
     RANK,
@@ -102,6 +103,12 @@ def test_the_secret_is_made_once() -> None:
     )
     present = Present(secret=secret)
     assert "Secret" not in render(train_job(), plain(), present)
+
+
+def test_the_secret_goes_with_its_train_job() -> None:
+    (first, *_) = components(train_job(), plain())
+    (owner,) = first.obj.metadata.owner_references
+    assert (owner.kind, owner.name, owner.uid, owner.controller) == ("TrainJob", "job", "uid-1", True)
 
 
 def test_it_is_noted_which_key_the_pods_mount_until_they_run() -> None:

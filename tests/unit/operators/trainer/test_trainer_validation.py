@@ -180,7 +180,7 @@ def test_a_new_job_may_say_what_it_likes() -> None:
 
 def test_each_active_job_is_named() -> None:
     assert changed(ClusterFacts(jobset=jobset("a", "b"))) == [
-        "spec.podTemplateOverrides: Forbidden: PodTemplateOverrides cannot be modified when the JobSet's "
+        "spec.podTemplateOverrides: Forbidden: PodTemplateOverrides cannot be modified when JobSet's "
         f"ReplicatedJob {name} is still active"
         for name in ("a", "b")
     ]

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from quarterdeck.api import Resource, to_dict
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.keys import new_secret
 from quarterdeck.operators.trainer.logic.info import Info
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Rendering
 from quarterdeck.operators.trainer.logic.plugins import default_framework
-from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRuntime, TrainingRuntime, TrainJob
+from quarterdeck.operators.trainer.types import (
+    AnyRuntime,
+    ClusterTrainingRuntime,
+    MLPolicy,
+    TrainingRuntime,
+    TrainJob,
+)
 
 Json = dict[str, Any]
 
@@ -106,7 +115,11 @@ def components(job: TrainJob, made_of: AnyRuntime, present: Present | None = Non
 
 
 def rendering(job: TrainJob, made_of: AnyRuntime, present: Present | None = None) -> Rendering:
-    return FRAMEWORK.render(job, made_of, present if present is not None else Present())
+    present = present if present is not None else Present()
+    if present.secret is None:
+        policy = (made_of.spec.ml_policy if made_of.spec else None) or MLPolicy()
+        present = msgspec.structs.replace(present, new_secret=new_secret(policy, job))
+    return FRAMEWORK.render(job, made_of, present)
 
 
 def rendered_jobset(job: TrainJob, made_of: AnyRuntime, present: Present | None = None) -> JobSet:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quarterdeck.client.watchline import bookmark_of, error_of, split_line
 from quarterdeck.errors import ConfigError, Gone, ProtocolError, SchemaError
 from quarterdeck.runtime.cache.entry import EntryFactory
 from quarterdeck.runtime.cache.fieldpath import FieldReader, parse_path
@@ -16,7 +17,6 @@ from quarterdeck.runtime.cache.listing import _BATCH as BATCH
 from quarterdeck.runtime.cache.listing import ListSplitter
 from quarterdeck.runtime.cache.transform import keep_only, rewrite, strip_last_applied, strip_managed_fields
 from quarterdeck.runtime.cache.version import is_at_least, is_newer
-from quarterdeck.runtime.cache.watching import bookmark_of, error_of, split_line
 
 encode = msgspec.json.encode
 decode = msgspec.json.decode

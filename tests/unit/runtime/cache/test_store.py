@@ -10,9 +10,9 @@ from quarterdeck.runtime.cache.store import Change, Store
 from quarterdeck.runtime.cache.version import is_at_least, is_comparable, is_newer
 
 
-def entry(name: str, version: str = "1", uid: str = "u", namespace: str = "ns") -> Entry:
+def entry(name: str, version: str = "1", uid: str = "u", namespace: str = "ns", data: str = "") -> Entry:
     metadata = {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": version}
-    return EntryFactory().make(msgspec.json.encode({"metadata": metadata}))
+    return EntryFactory().make(msgspec.json.encode({"metadata": metadata, "data": data}))
 
 
 class Watched(Store):
@@ -118,3 +118,15 @@ def test_what_is_no_version_is_never_newer_and_never_waited_for(odd: str) -> Non
     assert not is_newer("999999", odd)
     assert is_at_least("1", odd)
     assert is_at_least(odd, "999999")
+
+
+def test_what_a_list_says_counts_whatever_the_versions_are() -> None:
+    """A server that was restored from a backup has older versions, and gives versions twice."""
+    store = Store(lambda old, new: None)
+    store.put(entry("a", version="20", data="new"))
+    assert store.put(entry("a", version="7", data="old")) == [], "of a watch it would be late news"
+    assert store.differs(entry("a", version="7", data="old"))
+    (delta,) = store.put(entry("a", version="7", data="old"), is_listed=True)
+    assert delta.change is Change.UPDATED
+    assert store.differs(entry("a", version="7", data="another")), "another state of the same version"
+    assert not store.differs(entry("a", version="7", data="old"))

@@ -11,8 +11,8 @@ from quarterdeck.api import Key, ObjectMeta
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.runtime.cache import owned_by, owner_uid
 from quarterdeck.runtime.controller.builder import Builder
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 from quarterdeck.testing import DelayEvents
 from tests.unit.runtime.controlkit import Script, Spy, manager_on, serving, until
 from tests.unit.runtime.runtimewidget import Widget, WidgetSpec

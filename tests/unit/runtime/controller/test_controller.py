@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import threading
 import time
 from collections import Counter
 from typing import Any
@@ -15,18 +16,17 @@ from quarterdeck.api import Key, ObjectMeta
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.errors import ConfigError, Conflict, Terminal
-from quarterdeck.errors import Requeue as RequeueError
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result, Wait, until_condition, until_gone
 from quarterdeck.runtime.manager.manager import ManagerOptions
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until_condition, until_gone
 from quarterdeck.testing import TestCluster, VirtualLoop, eventually
 from tests.unit.runtime.controlkit import Script, Spy, manager_on, serving, until
 from tests.unit.runtime.runtimewidget import Widget
-from tests.unit.runtime.widgetcluster import WidgetCluster
+from tests.unit.runtime.widgetcluster import WidgetCluster, widget_cluster
 
 READY = {
     "type": "Ready",
@@ -118,7 +118,7 @@ async def test_unexpected_exception_is_a_panic_and_listed_ones_are_errors(api: W
 async def test_requeue_after_forgets_failures_and_comes_back_in_time(api: WidgetCluster) -> None:
     await api.fill("a")
     spy = Spy()
-    answers: list[Any] = [Requeue(30, "waiting"), Result(requeue_after=5), RequeueError(7, "raised"), None]
+    answers: list[Any] = [Requeue(30, "waiting"), Result(requeue_after=5), Requeue(7, "raised"), None]
 
     def answer(ctx: Context[Widget]) -> Any:
         given = answers.pop(0)
@@ -157,7 +157,8 @@ async def test_reconcile_beyond_its_timeout_is_cancelled_counted_and_retried(api
     async with serving(manager_on(api.link, metrics=spy), controller):
         await until(lambda: spy.results == ["error", "success"])
     assert spy.told == ["timeout"]
-    assert script.runs[1][0] - script.runs[0][0] == pytest.approx(10, abs=0.1)
+    again = script.runs[1][0] - script.runs[0][0]
+    assert again == pytest.approx(11, abs=0.1), "what used up its time waits a second at least"
 
 
 async def test_requeue_keeps_the_priority_unless_the_result_sets_one(api: WidgetCluster) -> None:
@@ -250,8 +251,6 @@ async def test_plain_function_runs_in_a_thread_and_can_use_the_context(api: Widg
 
     class Blocking(Reconciler[Widget]):
         def reconcile(self, ctx: Context[Widget]) -> None:
-            import threading
-
             time.sleep(0.01)
             threads.append(threading.current_thread().name)
             ctx.status.ready = ctx.obj.spec.replicas
@@ -263,9 +262,12 @@ async def test_plain_function_runs_in_a_thread_and_can_use_the_context(api: Widg
     assert threads[0].startswith("quarterdeck")
 
 
-@pytest.mark.parametrize(("timeout", "told"), [(None, []), (2.0, []), (0.001, ["timeout"])])
-async def test_a_plain_function_is_counted_when_it_took_too_long_and_waited_for(
-    api: WidgetCluster, timeout: float | None, told: list[str]
+@pytest.mark.parametrize(
+    ("timeout", "result", "told"),
+    [(None, "success", []), (2.0, "success", []), (0.001, "error", ["timeout"])],
+)
+async def test_a_plain_function_fails_when_it_takes_too_long(
+    api: WidgetCluster, timeout: float | None, result: str, told: list[str]
 ) -> None:
     await api.fill("a")
     await asyncio.sleep(50)
@@ -283,7 +285,7 @@ async def test_a_plain_function_is_counted_when_it_took_too_long_and_waited_for(
     controller = Builder(Widget).options(reconcile_timeout=timeout).build(Blocking())
     async with serving(manager_on(api.link, metrics=spy), controller):
         await until(lambda: spy.results)
-    assert spy.results == ["success"]
+    assert spy.results == [result]
     assert spy.told == told
 
 
@@ -355,3 +357,40 @@ async def test_workers_follow_the_manager_by_kind(api: WidgetCluster) -> None:
     options = ManagerOptions(watch_loop=False, concurrency_by_kind={"Widget.example.com": 9})
     async with serving(manager_on(api.link, metrics=spy, options=options), Builder(Widget).build(Script())):
         await until(lambda: spy.max_concurrent.value == 9)
+
+
+@pytest.mark.real_time
+async def test_a_thread_beyond_its_time_holds_its_key_and_no_worker() -> None:
+    """It cannot be stopped: others go on meanwhile, and its own key is not worked on twice at a time."""
+    release, inside, most, runs = threading.Event(), 0, 0, []
+    refused: list[BaseException] = []
+
+    async with widget_cluster() as api:
+        await api.fill("slow", "quick")
+
+        def reconcile(ctx: Context[Widget]) -> None:
+            nonlocal inside, most
+            runs.append(ctx.key.name)
+            if ctx.key.name != "slow":
+                return
+            inside += 1
+            most = max(most, inside)
+            release.wait(30)
+            inside -= 1
+            try:
+                ctx.block_on(ctx.get(Widget, "slow", "ns"))
+            except TimeoutError as error:
+                refused.append(error)
+
+        builder = Builder(Widget).options(max_concurrent_reconciles=1, reconcile_timeout=0.2)
+        controller = builder.build(reconcile)
+        async with serving(manager_on(api.link), controller):
+            await until(lambda: "quick" in runs and "slow" in runs)
+            controller.queue.add(Key("ns", "slow"))
+            controller.queue.add(Key("ns", "quick"))
+            await until(lambda: runs.count("quick") == 2)
+            assert runs.count("slow") == 1
+            release.set()
+            await until(lambda: runs.count("slow") >= 2)
+    assert most == 1
+    assert refused, "a run that has used up its time does not act any more"

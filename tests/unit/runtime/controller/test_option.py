@@ -371,3 +371,34 @@ async def test_deleted_objects_belong_to_their_shard_and_other_writes_to_none(cl
         await eventually(lambda: outcomes == ["w"])
         with pytest.raises(NotLeading):
             await clients[0].create(ConfigMap(metadata=ObjectMeta(name="x", namespace="default")))
+
+
+@pytest.mark.cluster(crds=[Widget])
+async def test_with_shards_what_has_no_keys_runs_on_one_replica_at_a_time(cluster: TestCluster) -> None:
+    replicas = {name: Replica(cluster, name, shards=12) for name in "ab"}
+    running: list[str] = []
+
+    class Sweeper:
+        needs_leader_election = True
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def run(self) -> None:
+            running.append(self.name)
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                running.remove(self.name)
+
+    for name, replica in replicas.items():
+        replica.manager.add(Sweeper(name))
+    async with cluster.serving(*(replica.manager for replica in replicas.values())):
+        await asyncio.sleep(60)
+        assert all(replica.elector.held for replica in replicas.values()), "both have shards"
+        (first,) = running
+        assert 0 in replicas[first].elector.held
+        (other,) = replicas.keys() - {first}
+        replicas[first].lease.cut()
+        await asyncio.sleep(60)
+        assert running == [other]

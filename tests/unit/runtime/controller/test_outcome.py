@@ -14,12 +14,12 @@ from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.predicate import status_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result, Wait
-from quarterdeck.runtime.controller.result import until as until_seen
-from quarterdeck.runtime.controller.source import Channel, InformerSource
+from quarterdeck.runtime.controller.source import Channel
 from quarterdeck.runtime.controller.worker import _new_id
-from quarterdeck.runtime.queue.ratelimit import FastSlowLimiter
+from quarterdeck.runtime.queue.ratelimit import ExponentialLimiter
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait
+from quarterdeck.runtime.reconcile.result import until as until_seen
 from tests.unit.runtime.controlkit import Script, Spy, manager_on, serving, until
 from tests.unit.runtime.runtimewidget import Widget
 from tests.unit.runtime.widgetcluster import WidgetCluster
@@ -35,7 +35,8 @@ DEFERRED = "example.com/deferred"
         (Result(requeue_after=0.0, requeue=True), "requeue", 7),
         (Wait(until_seen(Widget, "other", "ns", lambda seen: False), timeout=40), "requeue_after", 40),
         (Result(), "success", None),
-        (Result(requeue_after=0.0), "success", None),
+        (Result(requeue_after=0.0), "requeue_after", 0),
+        (Requeue(after=-1), "requeue_after", 0),
         (None, "success", None),
     ],
     ids=repr,
@@ -46,7 +47,7 @@ async def test_a_result_says_when_the_key_comes_back_and_how_it_is_counted(
     await api.fill("a")
     spy = Spy()
     script = Script(lambda ctx: result if len(script.runs) == 1 else None)
-    controller = Builder(Widget).limiter(FastSlowLimiter(7, 7, 1)).build(script)
+    controller = Builder(Widget).limiter(ExponentialLimiter(7, 7, jitter=0)).build(script)
     async with serving(manager_on(api.link, metrics=spy), controller):
         await until(lambda: spy.results)
         await asyncio.sleep(100)
@@ -100,19 +101,6 @@ async def test_a_watch_asks_for_whole_objects_unless_metadata_is_enough(api: Wid
         await until(lambda: any(each.metadata.name == "c" for each in seen))
         assert manager.cache.has_informer(Pod)
     assert not any("PartialObjectMetadata" in call.accept for call in api.link.log)
-
-
-async def test_an_informer_that_exists_is_a_source_of_keys(api: WidgetCluster) -> None:
-    await api.fill("a")
-    manager = manager_on(api.link)
-    script = Script()
-    source = InformerSource(manager.cache.informer(Widget), Widget)
-    controller = Builder[Widget](name="follower").source(source).build(script)
-    assert source.name == "informer source: Widget"
-    assert controller.sources == (source,)
-    async with serving(manager, controller):
-        await until(lambda: controller.statistics().is_synced)
-        await until(lambda: script.names == ["a"])
 
 
 async def test_a_channel_takes_what_everybody_has_room_for() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.api import Condition, Key, ObjectMeta
-from quarterdeck.runtime.controller.result import until_condition, until_gone
+from quarterdeck.runtime.reconcile.result import until_condition, until_gone
 from tests.unit.runtime.runtimewidget import Widget, WidgetStatus
 
 

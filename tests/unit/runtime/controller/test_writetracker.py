@@ -7,8 +7,8 @@ import asyncio
 from quarterdeck.api import Key
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.cache.shard import Shard
-from quarterdeck.runtime.controller.consistency import WriteTracker
 from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.reconcile.consistency import WriteTracker
 from tests.unit.runtime.cachekit import running
 from tests.unit.runtime.controlkit import Spy
 from tests.unit.runtime.runtimewidget import Widget

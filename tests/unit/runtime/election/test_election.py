@@ -207,6 +207,29 @@ async def test_taking_over_from_another_is_not_the_slow_path_of_a_leader() -> No
         assert not metrics.registry.value("leader_election_slowpath_total", "gangs")
 
 
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "restored"])
+async def test_a_lease_that_no_longer_tells_of_its_holder_is_not_free_yet(is_deleted: bool) -> None:
+    """Its holder does not know yet, and goes on; a backup may be from before it was won."""
+    async with embedded() as server:
+        client = client_of(server)
+        first, second = (candidate(link_to(server), name) for name in ("first", "second"))
+        await second.acquire()
+        await second.release()
+        before = await lease_of(server)
+        await asyncio.sleep(1)
+        await first.acquire()
+        assert not await second.try_acquire_or_renew()
+        if is_deleted:
+            await client.delete(await lease_of(server))
+        else:
+            lease = await lease_of(server)
+            await client.update(lease.evolve(spec=before.spec))
+        assert first.may_write()
+        assert not await second.try_acquire_or_renew()
+        assert await first.try_acquire_or_renew()
+        assert (await lease_of(server)).spec.holder_identity == "first"
+
+
 async def test_remote_dates_do_not_matter_only_change_does() -> None:
     """A record renewed in the far past by its date, but seen just now, is valid for its whole duration."""
     async with embedded() as server:

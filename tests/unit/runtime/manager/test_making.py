@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.client import Client, Config, RequestRecord
+from quarterdeck.client import Client, Config, RequestRecord, rest
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.contract import NoRecorder
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.loop.runnable import Group
 from quarterdeck.runtime.manager.check import BLOCKED_LOOP
 from quarterdeck.runtime.manager.cluster import Cluster
 from quarterdeck.runtime.manager.making import choose_elector, connect, make_recorders
 from quarterdeck.runtime.manager.manager import ManagerOptions
-from quarterdeck.runtime.manager.runnable import Group, describe, group_of
+from quarterdeck.runtime.manager.runnable import describe, group_of
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.trace import NoTracer
 from tests.unit.runtime.controlkit import manager_on, serving, until
@@ -28,7 +29,10 @@ NOWHERE = Config(server="http://127.0.0.1:9")
 
 
 @pytest.mark.real_time
-async def test_requests_are_counted_unless_somebody_else_observes_them() -> None:
+async def test_requests_are_counted_unless_somebody_else_observes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rest, "_RETRY_DELAY", 0.0)
     seen: list[RequestRecord] = []
 
     async def requests(metrics: RuntimeMetrics | None, observer: Any) -> float:
@@ -122,19 +126,24 @@ class Declared(Plain):
     group = Group.WEBHOOKS
 
 
+class LeaderDeclared(Declared):
+    needs_leader_election = True
+
+
 @pytest.mark.parametrize(
     ("runnable", "group"),
     [
         (Plain(), Group.LEADER),
         (Everywhere(), Group.OTHERS),
-        (Serving(), Group.SERVERS),
+        (Serving(), Group.LEADER),
         (LeaderServing(), Group.LEADER),
-        (Cached(), Group.CACHES),
+        (Cached(), Group.LEADER),
         (Declared(), Group.WEBHOOKS),
+        (LeaderDeclared(), Group.LEADER),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Plain) else value.name,
 )
-def test_a_runnable_belongs_where_what_it_has_says(runnable: Any, group: Group) -> None:
+def test_what_needs_leadership_runs_with_the_leader_whatever_else_it_has(runnable: Any, group: Group) -> None:
     assert group_of(runnable) is group
     assert describe(runnable) == f"{type(runnable).__name__} p"
 

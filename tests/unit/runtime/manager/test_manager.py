@@ -20,9 +20,9 @@ from quarterdeck.client import Client, InProcessTransport
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.loop.runnable import Group
 from quarterdeck.runtime.manager.cluster import Cluster, ClusterEvent
 from quarterdeck.runtime.manager.manager import GracePeriodExceeded, LeaderElectionLost, ManagerOptions
-from quarterdeck.runtime.manager.runnable import Group
 from quarterdeck.runtime.manager.stopsignal import stop_on_signals
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.recording import NotLeading
@@ -109,7 +109,7 @@ async def test_groups_start_and_stop_in_order(api: WidgetCluster) -> None:
     manager.add(Traced("leader", log))
     manager.add(Traced("other", log, needs_leader_election=False))
     manager.add(Traced("cache", log), group=Group.CACHES)
-    manager.add(Traced("server", log, is_serving=True))
+    manager.add(Traced("server", log, is_serving=True, group=Group.SERVERS))
     async with serving(manager):
         await until(lambda: "+leader" in log)
         assert log == ["+server", "+webhook", "+cache", "+other", "+election", "+leader"]
@@ -131,7 +131,7 @@ async def test_a_webhook_server_starts_before_caches_however_it_was_added(api: W
     await api.fill("a")
     manager = manager_on(api.link)
     manager.add(Webhooks())
-    manager.add(Traced("server", log, is_serving=True))
+    manager.add(Traced("server", log, is_serving=True, group=Group.SERVERS))
     manager.add(Traced("cache", log), group=Group.CACHES)
     async with serving(manager):
         await until(lambda: len(log) == 3)
@@ -144,7 +144,7 @@ async def test_servers_answer_while_caches_sync_and_controllers_wait_for_them(ap
     script = Script()
     api.link.plan.add(Latency((30.0, 30.0)))
     manager = manager_on(api.link)
-    manager.add(Traced("server", log, is_serving=True))
+    manager.add(Traced("server", log, is_serving=True, group=Group.SERVERS))
     async with serving(manager, Builder(Widget).build(script)):
         await asyncio.sleep(10)
         assert log == ["+server"]

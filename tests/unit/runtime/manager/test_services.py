@@ -13,14 +13,15 @@ from quarterdeck.api import ObjectMeta, crd
 from quarterdeck.api.k8s import ConfigMap, Lease, events
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.client import Client, Config
+from quarterdeck.runtime.cache.metrics import follow_caches
 from quarterdeck.runtime.certificate import SelfSigned
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.election import LeaderElection, ThreadedElector, election_client
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.health import HealthServer, MetricsServer, ping
+from quarterdeck.runtime.loop.runnable import Group
 from quarterdeck.runtime.manager.manager import Manager
-from quarterdeck.runtime.manager.runnable import Group
-from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
+from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.webhook import (
     UrlTarget,
@@ -155,8 +156,8 @@ async def test_nothing_is_written_while_configurations_of_an_earlier_run_are_in_
 def check_types(manager: Any) -> None:
     """The services are what the manager's protocols ask for; read by the type checker."""
     from quarterdeck.runtime.contract import Elector, Recorder
+    from quarterdeck.runtime.loop.runnable import Runnable
     from quarterdeck.runtime.manager.manager import ManagerMetrics
-    from quarterdeck.runtime.manager.runnable import Runnable
 
     metrics: ManagerMetrics = RuntimeMetrics()
     settings = LeaderElection(name="x")
@@ -175,7 +176,7 @@ async def test_a_health_server_has_the_checks_of_its_manager() -> None:
         strange.readiness.add("caches", ping)
         manager.add(plain)
         manager.add(bare)
-        assert plain.readiness.names == ("caches", "informers")
+        assert plain.readiness.names == ("caches", "informers", "loops")
         assert plain.liveness.names == ("event-loop", "watches")
         assert bare.readiness.names == bare.liveness.names == ("ping",)
         with pytest.raises(ValueError, match='health check "caches" exists already'):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from quarterdeck.runtime.cache import CacheOptions, HealthState
+from quarterdeck.runtime.cache.metrics import _low_digits, follow_caches
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.metrics.informer import _low_digits, follow_caches
 from quarterdeck.testing import FaultPlan, Refuse
 from tests.unit.runtime.cachekit import running, until
 from tests.unit.runtime.runtimewidget import Widget

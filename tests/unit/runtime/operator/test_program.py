@@ -31,7 +31,7 @@ from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.operator.operator import installed_operators
 from quarterdeck.runtime.operator.program import Program, ProgramOptions
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.webhook import Admission, Validator
 from quarterdeck.testing import TestCluster, eventually
@@ -49,10 +49,17 @@ class Tug:
 
     name = "tug"
 
-    def __init__(self, *, converted: tuple[str, ...] = (), has_webhook: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        converted: tuple[str, ...] = (),
+        has_webhook: bool = True,
+        can_be_limited: bool = False,
+    ) -> None:
         self.told: list[OperatorEnvironment] = []
         self._converted = converted
         self._has_webhook = has_webhook
+        self._can_be_limited = can_be_limited
 
     def definitions(self) -> Sequence[Mapping[str, Any]]:
         return [crd(Widget)]
@@ -68,6 +75,7 @@ class Tug:
             configuration="tug",
             admission=(Validator(ConfigMap, check),),
             converted=self._converted,
+            can_be_limited=self._can_be_limited,
             rules=(Rule(groups=("",), resources=("nodes",), verbs=("get",)),),
         )
 
@@ -106,6 +114,26 @@ async def test_an_address_that_is_named_is_the_one_that_is_served(cluster: TestC
 async def test_settings_of_an_operator_that_does_not_run_are_refused(cluster: TestCluster) -> None:
     with pytest.raises(ConfigError, match="settings for operators that do not run: barge, ferry"):
         program(cluster, settings={"ferry": {}, "barge": {}})
+
+
+async def test_a_program_for_some_namespaces_caches_only_those_and_has_names_of_its_own(
+    cluster: TestCluster,
+) -> None:
+    tug = Tug(can_be_limited=True)
+    made = program(cluster, tug, watch_namespaces=("a", "b"), namespace="sys", name="one")
+    assert tug.told[0].watch_namespaces == ("a", "b")
+    held = made.manager.cache.options.resolve(ConfigMap.type_info.gvk, is_namespaced=True)
+    assert [each.namespace for each in held] == ["a", "b"]
+    assert [part.configuration for part in made.registrations] == ["tug.sys.one"]
+    assert ("events", "create,patch", "", "sys") in rows(made)
+    assert ("validatingwebhookconfigurations", "delete", "tug.sys.one", "") in rows(made)
+
+
+async def test_an_operator_of_whole_clusters_is_not_limited_to_namespaces(cluster: TestCluster) -> None:
+    with pytest.raises(ConfigError, match="operator tug serves whole clusters, not single namespaces"):
+        program(cluster, watch_namespaces=("a",))
+    with pytest.raises(ConfigError, match="'A_B' is no name of a namespace"):
+        program(cluster, Tug(can_be_limited=True), watch_namespaces=("A_B",))
 
 
 async def test_what_operators_need_not_cache_is_left_out_but_not_where_others_share_the_cache(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from quarterdeck.api import GroupVersionKind, ObjectMeta
+from quarterdeck.api.k8s import Node
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.api.k8s.rbac import ClusterRoleBinding, RoleBinding, RoleRef, Subject
+from quarterdeck.client import Call, Response, intercept
+from quarterdeck.client.call import Proceed
 from quarterdeck.runtime.controller.builder import Builder
-from quarterdeck.runtime.operator.rbac import (
+from quarterdeck.runtime.rbac import (
     ELECTION_RULES,
     Rule,
     compare,
@@ -92,6 +96,31 @@ def test_roles_are_per_namespace_when_the_cache_is() -> None:
     (cluster,) = roles("widgets", Builder(Widget).build(Script()).rules)
     assert cluster.kind == "ClusterRole"
     assert cluster.rules[0].resources == ("widgets",)
+
+
+def test_what_has_no_namespace_is_allowed_for_the_cluster_whatever_the_cache_holds() -> None:
+    rules = Builder(Widget).watches(Node).build(Script()).rules
+    made = roles("widgets", rules, namespaces=("a",))
+    assert [(r.kind, [one.resources for one in r.rules]) for r in made] == [
+        ("ClusterRole", [("nodes",)]),
+        ("Role", [("widgets",), ("widgets/status",)]),
+    ]
+
+
+async def test_what_has_no_namespace_is_asked_for_without_one(api: WidgetCluster) -> None:
+    asked: list[tuple[str, str]] = []
+
+    async def note(call: Call, proceed: Proceed) -> Response:
+        attributes = json.loads(call.body)["spec"]["resourceAttributes"]
+        asked.append((attributes["resource"], attributes.get("namespace", "")))
+        return await proceed(call)
+
+    rules = [
+        Rule(groups=("",), resources=("nodes",), verbs=("get",), is_cluster_wide=True),
+        Rule(groups=("",), resources=("pods",), verbs=("get",)),
+    ]
+    await missing_permissions(intercept(api.link.client, create=note), rules, namespaces=("a",))
+    assert asked == [("nodes", ""), ("pods", "a")]
 
 
 def test_merging_is_stable_and_groups_resources_with_equal_verbs() -> None:

@@ -11,17 +11,13 @@ import pytest
 from quarterdeck.runtime.queue.ratelimit import (
     BucketLimiter,
     ExponentialLimiter,
-    FastSlowLimiter,
-    JitteredLimiter,
     LargestLimiter,
     RateLimiter,
 )
 
 LIMITERS: dict[str, Callable[[], RateLimiter[str]]] = {
     "exponential": ExponentialLimiter,
-    "fast and slow": lambda: FastSlowLimiter(1, 2, 3),
-    "jittered": lambda: JitteredLimiter(ExponentialLimiter()),
-    "largest": lambda: LargestLimiter(BucketLimiter(), ExponentialLimiter(), FastSlowLimiter(1, 2, 3)),
+    "largest": lambda: LargestLimiter(BucketLimiter(), ExponentialLimiter()),
 }
 
 
@@ -48,22 +44,9 @@ def test_jitter_goes_both_ways_around_the_delay() -> None:
     assert 10.5 < max(delays) <= 11
 
 
-def test_a_jittered_limiter_only_stretches() -> None:
-    inner: FastSlowLimiter[int] = FastSlowLimiter(10, 10, 1)
-    limiter = JitteredLimiter(inner, 0.5, rng=random.Random(1))
-    delays = [limiter.when(key) for key in range(200)]
-    assert 10 <= min(delays) < 11
-    assert 14 < max(delays) <= 15
-
-
 async def test_a_bucket_lends_from_the_future_and_never_holds_more_than_its_burst() -> None:
     bucket: BucketLimiter[str] = BucketLimiter(rate=2, burst=2)
     assert [bucket.when("a") for _ in range(4)] == [0, 0, 0.5, 1]
     assert bucket.failures("a") == 0
     await asyncio.sleep(1000)
     assert [bucket.when("b") for _ in range(3)] == [0, 0, 0.5]
-
-
-def test_the_slow_pace_begins_after_the_last_fast_attempt() -> None:
-    limiter: FastSlowLimiter[str] = FastSlowLimiter(1, 60, 2)
-    assert [limiter.when("a") for _ in range(3)] == [1, 1, 60]

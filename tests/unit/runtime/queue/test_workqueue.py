@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 from quarterdeck.runtime.queue.ratelimit import (
     BucketLimiter,
     ExponentialLimiter,
-    FastSlowLimiter,
-    JitteredLimiter,
     LargestLimiter,
 )
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY, QueueClosed, WorkQueue
@@ -440,17 +438,12 @@ async def test_bucket_lets_a_burst_pass_and_then_ten_a_second() -> None:
     assert limiter.when(3) == 0.0
 
 
-def test_fast_slow_counts_attempts_and_max_takes_the_longer() -> None:
-    fast: FastSlowLimiter[str] = FastSlowLimiter(0.1, 10, 2)
-    both: LargestLimiter[str] = LargestLimiter(fast, ExponentialLimiter(base=1, jitter=0))
-    assert [both.when("a") for _ in range(3)] == [1, 2, 10]
+def test_the_longest_of_several_delays_counts() -> None:
+    steady: ExponentialLimiter[str] = ExponentialLimiter(base=1.5, cap=1.5, jitter=0)
+    both: LargestLimiter[str] = LargestLimiter(steady, ExponentialLimiter(base=1, jitter=0))
+    assert [both.when("a") for _ in range(3)] == [1.5, 2, 4]
     both.forget("a")
-    assert both.when("a") == 1
-    jittered: JitteredLimiter[str] = JitteredLimiter(FastSlowLimiter(1, 1, 1), 1.0, rng=random.Random(1))
-    assert 1 <= jittered.when("a") <= 2
-    share = random.Random(1).random()
-    exact: JitteredLimiter[str] = JitteredLimiter(FastSlowLimiter(4, 4, 1), 0.5, rng=random.Random(1))
-    assert exact.when("a") == pytest.approx(4 * (1 + share / 2))
+    assert both.when("a") == 1.5
 
 
 ACTIONS = st.lists(

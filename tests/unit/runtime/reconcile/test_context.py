@@ -10,19 +10,17 @@ import pytest
 
 from quarterdeck.api import UNSET, DynamicObject, Key, ObjectMeta, Resource, UnsetType, encode
 from quarterdeck.api.k8s.core import ConfigMap
-from quarterdeck.api.k8s.pod import Container, Pod, PodSpec
+from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.errors import Conflict, Terminal
-from quarterdeck.errors import Requeue as RequeueError
 from quarterdeck.runtime.cache.entry import EntryFactory
 from quarterdeck.runtime.controller.builder import Builder
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.reconcile.application import AppliedMemory, holds
-from quarterdeck.runtime.reconcile.children import diff_children
 from quarterdeck.runtime.reconcile.context import Context
-from quarterdeck.runtime.reconcile.upsert import UpsertResult, covers, create_or_patch, create_or_update
+from quarterdeck.runtime.reconcile.result import Requeue, Result
+from quarterdeck.runtime.reconcile.upsert import UpsertResult, create_or_patch
 from quarterdeck.testing import Refuse, eventually
 from tests.unit.runtime.controlkit import Script, Spy, manager_on, serving, until
-from tests.unit.runtime.runtimewidget import Widget, WidgetSpec
+from tests.unit.runtime.runtimewidget import Widget
 from tests.unit.runtime.widgetcluster import WIDGETS, WidgetCluster
 
 
@@ -197,7 +195,7 @@ async def test_failing_cleanup_keeps_its_finalizer_and_lets_the_others_go(api: W
         (Terminal("never"), ["terminal"], 1),
         (KeyError("bug"), ["panic"], 2),
         (Conflict("slow"), [], 2),
-        (RequeueError(5, "later"), ["requeue later"], 2),
+        (Requeue(5, "later"), ["requeue later"], 2),
     ],
 )
 async def test_what_a_cleanup_raises_means_what_it_means_in_a_reconcile(
@@ -218,7 +216,7 @@ async def test_what_a_cleanup_raises_means_what_it_means_in_a_reconcile(
         await until(lambda: len(spy.results) >= runs)
         await asyncio.sleep(60)
     assert (len(tries), spy.told) == (runs, told)
-    assert spy.results[0] == ("requeue_after" if isinstance(error, RequeueError) else "error")
+    assert spy.results[0] == ("requeue_after" if isinstance(error, Requeue) else "error")
     assert (await api.names(Widget) == ["a"]) == (runs == 1)
 
 
@@ -319,27 +317,26 @@ def test_memory_of_applies_is_bounded_and_knows_incarnations() -> None:
     memory = AppliedMemory(limit=2)
     for i in range(5):
         obj = config(str(i)).evolve(metadata=ObjectMeta(name=f"c{i}", namespace="ns"))
-        memory.applied(obj, obj.evolve(metadata=obj.metadata.evolve(uid="u", resource_version="1")))
+        memory.applied(obj, obj.evolve(metadata=obj.metadata.evolve(uid="u", resource_version="1")), "m")
     assert len(memory) == 2
-    assert not memory.is_unchanged(config("1"), None)
 
 
 def test_what_was_applied_need_not_be_applied_again_to_the_same_object() -> None:
     memory, wanted = AppliedMemory(), config("1")
     answer = wanted.evolve(metadata=wanted.metadata.evolve(uid="u", resource_version="7"))
-    memory.applied(wanted, answer)
+    memory.applied(wanted, answer, "m")
 
     def unchanged(**metadata: Any) -> bool:
         document = answer.to_dict()
         document["metadata"] |= metadata
-        return memory.is_unchanged(wanted, EntryFactory().make(encode(document)))
+        return memory.is_unchanged(wanted, EntryFactory().make(encode(document)), "m")
 
     assert unchanged()
     assert unchanged(resourceVersion="8"), "somebody wrote another field"
     assert not unchanged(uid="another"), "it was deleted and made anew"
     assert not unchanged(deletionTimestamp="2030-01-01T00:00:00Z"), "it is going, and will have to be made"
-    assert not memory.is_unchanged(config("2"), EntryFactory().make(answer.to_bytes()))
-    assert not AppliedMemory().is_unchanged(wanted, EntryFactory().make(answer.to_bytes()))
+    assert not memory.is_unchanged(config("2"), EntryFactory().make(answer.to_bytes()), "m")
+    assert not AppliedMemory().is_unchanged(wanted, EntryFactory().make(answer.to_bytes()), "m")
 
 
 @pytest.mark.parametrize(
@@ -388,7 +385,7 @@ async def run_in_context(api: WidgetCluster, work: Any) -> list[Any]:
     return results
 
 
-async def test_create_or_update_creates_updates_and_leaves_alone(api: WidgetCluster) -> None:
+async def test_create_or_patch_creates_patches_and_leaves_alone(api: WidgetCluster) -> None:
     await api.fill("a")
     done: list[Any] = []
 
@@ -399,14 +396,14 @@ async def test_create_or_update_creates_updates_and_leaves_alone(api: WidgetClus
             draft.data["x"] = "1"
 
         for _ in range(2):
-            done.append((await create_or_update(ctx, name, change)).result)
-        done.append((await create_or_update(ctx, name, lambda draft: draft.data.update(x="2"))).result)
+            done.append((await create_or_patch(ctx, name, change)).result)
+        done.append((await create_or_patch(ctx, name, lambda draft: draft.data.update(x="2"))).result)
 
         def rename(draft: Any) -> None:
             draft.metadata.name = "other"
 
         with pytest.raises(ValueError, match="MutateFn cannot mutate object name"):
-            await create_or_update(ctx, name, rename)
+            await create_or_patch(ctx, name, rename)
         return True
 
     await run_in_context(api, work)
@@ -455,53 +452,14 @@ async def test_create_or_patch_creates_what_is_not_there(api: WidgetCluster) -> 
     assert made.spec.color == (await api.client.get(Widget, "new", "ns")).spec.color == "green"
 
 
-def test_fields_the_server_filled_in_are_no_difference() -> None:
-    wanted = PodSpec(containers=[Container(name="c", image="i")])
-    present = wanted.evolve(
-        restart_policy="Always",
-        containers=[
-            Container(name="c", image="i", image_pull_policy="Always", termination_message_path="/dev")
-        ],
-    )
-    assert covers(present, wanted)
-    assert not covers(present, PodSpec(containers=[Container(name="c", image="other")]))
-    assert not covers(present, PodSpec(containers=[]).evolve(containers=[wanted.containers[0]] * 2))
-    assert not covers(config("1"), config("1").evolve(data={}).evolve(data={"value": "2"}))
-
-
-def test_children_are_compared_by_name_and_by_what_is_desired() -> None:
-    def child(name: str, replicas: int, **metadata: Any) -> Widget:
-        return Widget(
-            metadata=ObjectMeta(name=name, namespace="ns", **metadata), spec=WidgetSpec(replicas=replicas)
-        )
-
-    going = child("going", 1, deletion_timestamp=_time())
-    diff = diff_children(
-        [child("new", 1), child("same", 1), child("changed", 2)],
-        [child("same", 1, uid="u", generation=3), child("changed", 1), child("old", 1), going],
-    )
-    assert [c.metadata.name for c in diff.create] == ["new"]
-    assert [(d.metadata.name, a.spec.replicas) for d, a in diff.update] == [("changed", 1)]
-    assert [c.metadata.name for c in diff.delete] == ["old"]
-    assert [c.metadata.name for c in diff.unchanged] == ["same"]
-    with pytest.raises(ValueError, match="two desired children"):
-        diff_children([child("x", 1), child("x", 2)], [])
-
-
-def _time() -> Any:
-    from quarterdeck.api import Time
-
-    return Time("2030-01-01T00:00:00Z")
-
-
-async def test_blocking_and_heavy_functions_leave_the_loop(api: WidgetCluster) -> None:
+async def test_blocking_functions_leave_the_loop(api: WidgetCluster) -> None:
     await api.fill("a")
     assert UNSET is not None
 
     async def work(ctx: Context[Widget]) -> Any:
-        return await ctx.run_blocking(pow, 2, 10), await ctx.run_cpu(pow, 3, 3)
+        return await ctx.run_blocking(pow, 2, 10)
 
-    assert await run_in_context(api, work) == [(1024, 27)]
+    assert await run_in_context(api, work) == [1024]
 
 
 async def test_refused_status_write_fails_the_reconcile_and_is_retried(api: WidgetCluster) -> None:
@@ -514,3 +472,26 @@ async def test_refused_status_write_fails_the_reconcile_and_is_retried(api: Widg
     async with serving(manager_on(api.link), Builder(Widget).build(Script(edit))):
         await until_widget(api, lambda widget: widget.get("status"))
     assert api.link.count("patch", WIDGETS) == 2
+
+
+async def test_a_dry_run_and_another_manager_do_not_make_the_next_apply_do_nothing(
+    api: WidgetCluster,
+) -> None:
+    await api.fill("a")
+    wanted = config("1")
+
+    async def reconcile(ctx: Context[Widget]) -> None:
+        if len(script.runs) > 1:
+            return
+        await ctx.apply(config("0"), owner=ctx.obj)
+        await ctx.apply(wanted, owner=ctx.obj, dry_run=True)
+        await ctx.apply(wanted, owner=ctx.obj)
+        await ctx.apply(wanted, owner=ctx.obj, field_manager="another")
+
+    script = Script(reconcile)
+    async with serving(manager_on(api.link), Builder(Widget).owns(ConfigMap).build(script)) as manager:
+        await until(lambda: script.runs)
+        await until(manager.is_idle)
+    found = await stored(api, ConfigMap, "c")
+    assert found["data"] == {"value": "1"}
+    assert {each["manager"] for each in found["metadata"]["managedFields"]} == {"widget", "another"}

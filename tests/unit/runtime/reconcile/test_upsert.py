@@ -1,24 +1,15 @@
-"""Create or update when the cache is behind, what counts as a difference, and doing the same to many."""
+"""Create or patch when the cache is behind, and doing the same to many."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-import pytest
-
 from quarterdeck.api import ObjectMeta
-from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.errors import AlreadyExists, Conflict, NotFound, QuarterdeckError
 from quarterdeck.runtime.reconcile.attempt import attempt_all
-from quarterdeck.runtime.reconcile.upsert import (
-    Upsert,
-    UpsertResult,
-    covers,
-    create_or_patch,
-    create_or_update,
-)
-from tests.unit.runtime.runtimewidget import Widget, WidgetSpec, WidgetStatus
+from quarterdeck.runtime.reconcile.upsert import UpsertResult, create_or_patch
+from tests.unit.runtime.runtimewidget import Widget, WidgetSpec
 
 NAME = ObjectMeta(name="a", namespace="ns")
 
@@ -40,10 +31,6 @@ class Behind:
     async def create(self, obj: Any) -> Any:
         raise AlreadyExists("it is there")
 
-    async def update(self, obj: Any) -> Any:
-        self.writes.append("update")
-        return obj
-
     async def patch(self, obj: Any, patch: Any) -> Any:
         self.writes.append("patch")
         return obj
@@ -53,49 +40,17 @@ def paint(draft: Any) -> None:
     draft.spec.color = "green"
 
 
-@pytest.mark.parametrize(("upsert", "write"), [(create_or_update, "update"), (create_or_patch, "patch")])
-async def test_what_the_cache_does_not_know_yet_is_read_from_the_server(upsert: Any, write: str) -> None:
+async def test_what_the_cache_does_not_know_yet_is_read_from_the_server() -> None:
     context = Behind(Widget(metadata=NAME))
-    done: Upsert = await upsert(context, Widget(metadata=NAME), paint)
+    done = await create_or_patch(context, Widget(metadata=NAME), paint)  # type: ignore[arg-type]  # what it needs of one
     assert done.result is UpsertResult.UPDATED
-    assert context.writes == [write]
+    assert context.writes == ["patch"]
 
 
 async def test_a_patch_that_comes_to_nothing_is_not_sent() -> None:
     context = Behind(Widget(metadata=NAME, spec=WidgetSpec(color="green")))
     done = await create_or_patch(context, Widget(metadata=NAME), paint)  # type: ignore[arg-type]  # what it needs of one
     assert (done.obj, done.result, context.writes) == (context.stored, UpsertResult.UNCHANGED, [])
-
-
-@pytest.mark.parametrize(
-    ("present", "wanted", "is_covered"),
-    [
-        (WidgetSpec(replicas=2, color="red"), WidgetSpec(replicas=2), True),
-        (WidgetSpec(replicas=2, color="red"), WidgetSpec(replicas=3), False),
-        (WidgetSpec(), WidgetStatus(), False),
-        ("text", WidgetSpec(), False),
-        ((1, 2), (1, 2), True),
-        ((1, 2), (1,), False),
-        ((1, 2), (1, 3), False),
-        ("12", (1, 2), False),
-        ({"a": 1}, {"a": 1}, True),
-        ({"a": 1, "b": 2}, {"a": 1}, False),
-        ({"a": 1}, {"a": 2}, False),
-        ({"a": 1}, {"b": 1}, False),
-        ("a", {"a": 1}, False),
-        (1, 1, True),
-        (1, 2, False),
-    ],
-    ids=repr,
-)
-def test_only_what_is_wanted_is_compared(present: Any, wanted: Any, is_covered: bool) -> None:
-    assert covers(present, wanted) is is_covered
-
-
-def test_a_field_that_is_wanted_with_a_value_counts_even_if_the_present_has_none() -> None:
-    assert not covers(ConfigMap(), ConfigMap(data={"a": "b"}))
-    assert covers(ConfigMap(data={"a": "b"}), ConfigMap())
-    assert not covers(ConfigMap(data={"a": "b"}, immutable=False), ConfigMap(immutable=True))
 
 
 async def test_every_item_is_tried_and_each_error_stands_in_its_place() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from quarterdeck.scheduler import Action, Settings
-from quarterdeck.scheduler.explanation.fiterror import missing_in_domain
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.fiterror import missing_in_domain
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import GpuShare
 from tests.unit.scheduler.schedulerscene import ALLOCATE, Scene, only
 

@@ -7,7 +7,7 @@ import pytest
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action
 from quarterdeck.scheduler.decision import NotReady, Unschedulable
-from quarterdeck.scheduler.explanation.fiterror import FitError, detailed_message, pod_message, summary
+from quarterdeck.scheduler.fiterror import FitError, detailed_message, pod_message, summary
 from quarterdeck.scheduler.snapshot import SchedulingConditionInfo
 from tests.unit.scheduler.schedulerscene import ALLOCATE, NS, Scene, gpu_node, only, sub
 

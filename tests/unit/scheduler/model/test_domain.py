@@ -8,9 +8,9 @@ import pytest
 
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.hold import Hold
-from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.model.task import Shape
 from quarterdeck.scheduler.model.topology import Domain, TopologyTree
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import NodeInfo, PodConstraints
 from tests.unit.scheduler.schedulerscene import GIB, Scene, topology
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from quarterdeck.scheduler.decision import PodState
+from quarterdeck.scheduler.joborder import as_waiting
 from quarterdeck.scheduler.model.job import Job, gang_rank, is_preemptible, priority_of
 from quarterdeck.scheduler.model.state import ACTIVE, state_of
 from quarterdeck.scheduler.model.task import task_order
-from quarterdeck.scheduler.order.joborder import as_waiting
 from quarterdeck.scheduler.snapshot import PodGroupInfo, PodInfo, PriorityClassInfo
 from quarterdeck.scheduler.transaction import Transaction
 from quarterdeck.scheduler.victim.search import next_victims

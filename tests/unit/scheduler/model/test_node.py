@@ -10,9 +10,9 @@ from quarterdeck.scheduler import Action
 from quarterdeck.scheduler.decision import Bind
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.node import NodeState
-from quarterdeck.scheduler.model.resource import NOTHING, Resources
 from quarterdeck.scheduler.model.sharing import SharedGpus
 from quarterdeck.scheduler.model.task import Shape
+from quarterdeck.scheduler.resource import NOTHING, Resources
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, NodeInfo, PodConstraints
 from tests.unit.scheduler.schedulerscene import ALLOCATE, NOW, NS, Scene, gpu_node, only
 

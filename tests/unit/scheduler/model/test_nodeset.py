@@ -7,8 +7,8 @@ import pytest
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.nodeset import NodeSet
-from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.model.task import Shape
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.settings import Placement
 from quarterdeck.scheduler.snapshot import PodConstraints
 from tests.unit.scheduler.schedulerscene import Scene

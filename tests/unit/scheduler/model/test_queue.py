@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from quarterdeck.scheduler import Action
+from quarterdeck.scheduler.joborder import JobOrder, QueueKeys, as_victim, as_waiting
 from quarterdeck.scheduler.model.queue import QueueState, at_most, build_queues
 from quarterdeck.scheduler.model.state import ACTIVE
-from quarterdeck.scheduler.order.joborder import JobOrder, QueueKeys, as_victim, as_waiting
 from quarterdeck.scheduler.snapshot import QueueInfo, QueueResource
 from tests.unit.scheduler.schedulerscene import ALL, Scene, only, sub
 

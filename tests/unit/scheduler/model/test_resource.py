@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quarterdeck.api import Quantity
-from quarterdeck.scheduler.model.resource import GPU, NOTHING, Resources, mig_gpus, resources_of
+from quarterdeck.scheduler.resource import GPU, NOTHING, Resources, mig_gpus, resources_of
 
 
 def test_amounts_are_added_and_taken_away_one_by_one() -> None:

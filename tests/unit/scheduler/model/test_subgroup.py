@@ -7,9 +7,9 @@ import pytest
 from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.model.job import Job
-from quarterdeck.scheduler.model.resource import NOTHING
 from quarterdeck.scheduler.model.subgroup import SubGroupSet, build_tree
 from quarterdeck.scheduler.model.task import Shape, Task
+from quarterdeck.scheduler.resource import NOTHING
 from quarterdeck.scheduler.snapshot import PodConstraints, PodGroupInfo, PodInfo, SubGroupInfo
 from tests.unit.scheduler.schedulerscene import NS, near, sub
 

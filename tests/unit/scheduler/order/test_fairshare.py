@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.scheduler.order.fairshare import Claim, divide
+from quarterdeck.scheduler.model.fairshare import Claim, divide
 
 
 def claim(

@@ -8,16 +8,16 @@ import pytest
 
 from quarterdeck.api import from_dict
 from quarterdeck.api.k8s import Affinity
-from quarterdeck.scheduler.model.hold import Hold
-from quarterdeck.scheduler.model.node import NodeState
-from quarterdeck.scheduler.model.resource import Resources
-from quarterdeck.scheduler.placement.affinity import (
+from quarterdeck.scheduler.model.affinity import (
     ANTI_AFFINITY,
     EXISTING_ANTI_AFFINITY,
     NO_AFFINITY,
     PodAffinities,
     has_pod_affinity,
 )
+from quarterdeck.scheduler.model.hold import Hold
+from quarterdeck.scheduler.model.node import NodeState
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import NodeInfo, PodConstraints, PodInfo
 
 HERE = NodeState(NodeInfo(name="here", allocatable=Resources(), labels={"host": "here"}), 0)

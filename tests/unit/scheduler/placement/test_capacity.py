@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from quarterdeck.scheduler import Action
-from quarterdeck.scheduler.explanation.fiterror import amount_text
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.fiterror import amount_text
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import QueueResource
 from tests.unit.scheduler.schedulerscene import ALLOCATE, Scene, only
 

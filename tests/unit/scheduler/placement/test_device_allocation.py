@@ -17,7 +17,7 @@ from quarterdeck.scheduler.device import (
     DeviceInfo,
     DeviceRequestInfo,
 )
-from quarterdeck.scheduler.placement.deviceallocation import allocate
+from quarterdeck.scheduler.model.deviceallocation import allocate
 
 RACKS = {"a": "x", "b": "y", "c": "x", "d": "z"}
 

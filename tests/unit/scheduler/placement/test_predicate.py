@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from quarterdeck.scheduler.model.node import NodeState
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.model.predicate import Predicates
 from quarterdeck.scheduler.model.task import Shape
-from quarterdeck.scheduler.placement.predicate import Predicates
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, NodeInfo, PodConstraints
 from tests.unit.scheduler.schedulerscene import ALLOCATE, Scene
 

@@ -3,8 +3,8 @@
 import pytest
 
 from quarterdeck.scheduler import Action
-from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.placement.domainchoice import choose_node_sets
+from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import TopologyConstraint, TopologyInfo
 from tests.unit.scheduler.schedulerscene import ALLOCATE, NS, Scene, near, only, sub, topology
 

@@ -11,7 +11,7 @@ from quarterdeck.apiserver.builtin.pod.resources import (
     aggregate_requests,
     quantity_or_zero,
 )
-from quarterdeck.apiserver.builtin.quantity import MILLI, Quantity
+from quarterdeck.apiserver.document.quantity import MILLI, Quantity
 
 from .base import CREATE, UPDATE, Json, Plugin, keys, spec_of
 

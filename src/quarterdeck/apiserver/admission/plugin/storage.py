@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.admission.attributes import Attributes
-from quarterdeck.apiserver.builtin.quantity import nanos_of
+from quarterdeck.apiserver.document.quantity import nanos_of
 
 from .base import CREATE, UPDATE, Json, Plugin, annotations_of, keys, spec_of
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from quarterdeck.apiserver.builtin.formats import port_errors
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
+from quarterdeck.apiserver.clientconfig import webhook_url_errors
 from quarterdeck.apiserver.metadata import (
     dns1035_errors,
     invalid_json,
@@ -45,7 +45,7 @@ class ConfigurationStrategy(BuiltinStrategy):
 
 def _expression_errors(obj: Json, old: Json | None) -> list[FieldError]:
     # loaded when needed: a server without such configurations never compiles an expression
-    from quarterdeck.apiserver.admission.policyvalidation import policy_errors
+    from quarterdeck.apiserver.builtin.access.policyvalidation import policy_errors
 
     return policy_errors(obj, old)
 
@@ -219,30 +219,8 @@ def validate_client_config(config: Mapping[str, Any], field: str) -> list[FieldE
     if (url is None) == (service is None):
         return [required(field, "exactly one of url or service is required")]
     if url is not None:
-        return _validate_url(url, f"{field}.url")
+        return list(webhook_url_errors(url, f"{field}.url"))
     return _validate_service(service or {}, f"{field}.service")
-
-
-def _validate_url(url: str, field: str) -> list[FieldError]:
-    form = "; desired format: https://host[/path]"
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        return [required(field, f"url must be a valid URL: {error}{form}")]
-    errors: list[FieldError] = []
-    if parts.scheme != "https":
-        text = f"'https' is the only allowed URL scheme{form}"
-        errors.append(invalid(field, parts.scheme, text))
-    user, at, host = parts.netloc.rpartition("@")
-    if not host:
-        errors.append(invalid(field, host, f"host must be specified{form}"))
-    if at:
-        errors.append(invalid(field, user, "user information is not permitted in the URL"))
-    if parts.fragment:
-        errors.append(invalid(field, parts.fragment, "fragments are not permitted in the URL"))
-    if parts.query:
-        errors.append(invalid(field, parts.query, "query parameters are not permitted in the URL"))
-    return errors
 
 
 def _validate_service(service: Mapping[str, Any], field: str) -> list[FieldError]:

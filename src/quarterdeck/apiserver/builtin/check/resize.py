@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.apiserver.builtin.kind import same
 from quarterdeck.apiserver.builtin.pod.resources import pod_requests, quantity_or_zero
-from quarterdeck.apiserver.builtin.quantity import ZERO
+from quarterdeck.apiserver.document.quantity import ZERO
 from quarterdeck.apiserver.resource.strategy import ClusterState, Json
 from quarterdeck.apiserver.status import StatusError, forbidden
 

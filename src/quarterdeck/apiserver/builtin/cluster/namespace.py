@@ -81,19 +81,23 @@ class NamespaceStrategy(BuiltinStrategy):
         return []
 
 
-def finalize(obj: Json, stored: Json) -> list[FieldError]:
-    """PUT namespaces/<n>/finalize: `stored` takes over the spec finalizers of `obj`, unless errors return."""
-    finalizers = (obj.get("spec") or {}).get("finalizers") or []
-    errors: list[FieldError] = []
-    for index, finalizer in enumerate(finalizers):
-        errors += _validate_finalizer(finalizer, f"spec.finalizers[{index}]")
-    if not errors:
-        spec = section(stored, "spec")
-        if finalizers:
-            spec["finalizers"] = list(finalizers)
-        else:
-            spec.pop("finalizers", None)
-    return errors
+class NamespaceFinalizeStrategy(NamespaceStrategy):
+    """namespaces/<name>/finalize: only spec.finalizers change."""
+
+    def prepare_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
+        finalizers = (obj.get("spec") or {}).get("finalizers") or []
+        spec = {key: value for key, value in (old.get("spec") or {}).items() if key != "finalizers"}
+        obj.clear()
+        obj.update(old)
+        obj["metadata"] = dict(old["metadata"])
+        obj["spec"] = {**spec, "finalizers": list(finalizers)} if finalizers else spec
+
+    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        return [
+            error
+            for index, finalizer in enumerate(obj["spec"].get("finalizers") or ())
+            for error in _validate_finalizer(finalizer, f"spec.finalizers[{index}]")
+        ]
 
 
 def _validate_finalizer(finalizer: str, field: str) -> list[FieldError]:

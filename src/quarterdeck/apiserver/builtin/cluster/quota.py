@@ -14,7 +14,7 @@ from quarterdeck.apiserver.builtin.pod.resources import (
     validate_quantity,
     validate_resource_name,
 )
-from quarterdeck.apiserver.builtin.quantity import NANO, Quantity, round_list
+from quarterdeck.apiserver.document.quantity import NANO, Quantity, round_list
 from quarterdeck.apiserver.errorlimit import repeated
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json, qualified_name_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext

@@ -28,18 +28,6 @@ class ServiceStrategy(BuiltinStrategy):
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return label_errors(name, prefix=prefix)
 
-    def abandoned(self, obj: Json, ctx: WriteContext) -> None:
-        pool = ctx.cluster.service_allocator
-        if pool is None or ctx.dry_run:
-            return
-        meta = obj["metadata"]
-        namespace, name = meta.get("namespace") or "", meta.get("name") or ""
-        stored = ctx.cluster.get("", "services", namespace, name)
-        if stored is not None:
-            pool.hold(stored)
-        else:
-            pool.release(f"{namespace}/{name}")
-
     def default(self, obj: Json) -> None:
         spec = section(obj, "spec")
         get = spec.get

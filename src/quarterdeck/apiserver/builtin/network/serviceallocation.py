@@ -8,13 +8,13 @@ from typing import Any
 from quarterdeck.apiserver.metadata import (
     invalid_json,
 )
+from quarterdeck.apiserver.resource.serviceallocator import AddressPool, Lease
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.apiserver.status import internal
 from quarterdeck.apiserver.status import invalid as invalid_status
 from quarterdeck.wire.fielderror import invalid
 
 from .serviceaddress import validate_addresses
-from .serviceallocator import AddressPool, ServiceAllocator
 from .servicekind import (
     is_external_name,
     is_externally_accessible,
@@ -105,18 +105,13 @@ def allocate(service: Json, old: Json | None, ctx: WriteContext) -> None:
     wants_ports = needs_node_ports(spec) or any(port.get("nodePort") for port in spec.get("ports") or ())
     if not wants_address and not wants_ports:
         return
-    allocator = allocator_of(ctx)
+    pool = ctx.cluster.service_allocator or AddressPool.from_services(ctx.cluster.list("", "services"))
+    lease = pool.lease(owner)
+    ctx.at_end(lease.end)
     if wants_address:
-        _allocate_addresses(spec, owner, name, allocator, changing=bool(before.get("clusterIPs")))
+        _allocate_addresses(spec, name, lease, changing=bool(before.get("clusterIPs")))
     if wants_ports:
-        _allocate_ports(spec, before, owner, name, allocator)
-
-
-def allocator_of(ctx: WriteContext) -> ServiceAllocator:
-    given = ctx.cluster.service_allocator
-    if given is not None and not ctx.dry_run:
-        return given
-    return AddressPool.from_services(ctx.cluster.list("", "services"))
+        _allocate_ports(spec, before, name, lease)
 
 
 def _fill_families(spec: Json, old: Mapping[str, Any] | None, name: str) -> None:
@@ -168,29 +163,25 @@ def _fill_families(spec: Json, old: Mapping[str, Any] | None, name: str) -> None
     spec["ipFamilies"] = families or ["IPv4"]
 
 
-def _allocate_addresses(
-    spec: Json, owner: str, name: str, allocator: ServiceAllocator, *, changing: bool
-) -> None:
+def _allocate_addresses(spec: Json, name: str, lease: Lease, *, changing: bool) -> None:
     addresses: list[str] = spec.get("clusterIPs") or []
     wanted = addresses[0] if addresses else ""
     if wanted:
         # a change of a set address is refused by validation
-        why = "" if changing else allocator.take_address(wanted, owner)
+        why = "" if changing else lease.take_address(wanted)
         if why:
             text = f"failed to allocate IP {wanted}: {why}"
             raise invalid_status("Service", "", name, [invalid_json("spec.clusterIPs", addresses, text)])
         return
     try:
-        address = allocator.next_address(owner)
+        address = lease.next_address()
     except LookupError as error:
         raise internal(f'failed to allocate a serviceIP for Service "{name}": {error}') from error
     spec["clusterIP"] = address
     spec["clusterIPs"] = [address]
 
 
-def _allocate_ports(
-    spec: Json, old: Mapping[str, Any], owner: str, name: str, allocator: ServiceAllocator
-) -> None:
+def _allocate_ports(spec: Json, old: Mapping[str, Any], name: str, lease: Lease) -> None:
     kept = {port.get("nodePort") for port in old.get("ports") or ()}
     automatic = spec.get("type") == "NodePort" or (
         spec.get("type") == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False
@@ -208,17 +199,17 @@ def _allocate_ports(
                 continue
             number = by_port.get(port.get("port") or 0, 0)
             try:
-                number = number or allocator.next_port(owner)
+                number = number or lease.next_port()
             except LookupError as error:
                 raise internal(f"failed to allocate a nodePort: {error}") from error
             port["nodePort"] = number
             by_port[port.get("port") or 0] = number
-        elif number not in kept and number not in taken and (why := allocator.take_port(number, owner)):
+        elif number not in kept and number not in taken and (why := lease.take_port(number)):
             path = f"spec.ports[{index}].nodePort"
             raise invalid_status("Service", "", name, [invalid(path, number, why)])
         taken.add(number)
     if needs_health_check(spec) and not spec.get("healthCheckNodePort"):
         try:
-            spec["healthCheckNodePort"] = allocator.next_port(owner)
+            spec["healthCheckNodePort"] = lease.next_port()
         except LookupError as error:
             raise internal(f"failed to allocate a HealthCheck NodePort: {error}") from error

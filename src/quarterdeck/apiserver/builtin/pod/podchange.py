@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import MAX_INT32, range_error
-from quarterdeck.apiserver.builtin.internalform import internal_diff, internal_form
 from quarterdeck.apiserver.builtin.kind import same
+from quarterdeck.apiserver.document.internalform import internal_diff, internal_form
 from quarterdeck.apiserver.metadata import invalid_json
 from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import NOT_NEGATIVE
-from quarterdeck.apiserver.builtin.quantity import NANO, ZERO, Quantity, canonical_text, parse
+from quarterdeck.apiserver.document.quantity import NANO, ZERO, Quantity, canonical_text, parse
 from quarterdeck.apiserver.metadata import qualified_name_errors
 from quarterdeck.wire.fielderror import (
     FieldError,

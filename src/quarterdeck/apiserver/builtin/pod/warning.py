@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import ip_warnings
-from quarterdeck.apiserver.builtin.quantity import is_quick, parse, split_text
+from quarterdeck.apiserver.document.quantity import is_quick, parse, split_text
 from quarterdeck.apiserver.metadata import label_errors, label_value_errors
 from quarterdeck.wire.gostyle import quote
 

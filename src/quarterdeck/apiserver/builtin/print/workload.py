@@ -130,12 +130,7 @@ def autoscaler_cells(obj: Json, now: datetime) -> list[Any]:
     name, spec, status = _parts(obj)
     target = spec.get("scaleTargetRef") or {}
     least = spec.get("minReplicas")
-    if "metrics" in spec or "targetCPUUtilizationPercentage" not in spec:
-        metrics = _metrics_text(spec.get("metrics") or (), status.get("currentMetrics") or ())
-    else:  # autoscaling/v1
-        current = status.get("currentCPUUtilizationPercentage")
-        shown = UNKNOWN if current is None else f"{current}%"
-        metrics = f"cpu: {shown}/{spec['targetCPUUtilizationPercentage']}%"
+    metrics = _metrics_text(spec.get("metrics") or (), status.get("currentMetrics") or ())
     return [
         name,
         f"{target.get('kind') or ''}/{target.get('name') or ''}",

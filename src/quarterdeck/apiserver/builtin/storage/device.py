@@ -5,7 +5,9 @@ from __future__ import annotations
 from quarterdeck.apiserver.builtin.kind import NO_METADATA, BuiltinStrategy, immutable, same, section
 from quarterdeck.apiserver.metadata import invalid_json, label_errors, subdomain_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
-from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required
+from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, required
+
+from .claimaccess import access_errors
 
 
 class DeviceClassStrategy(BuiltinStrategy):
@@ -63,6 +65,31 @@ class ResourceClaimStrategy(BuiltinStrategy):
 
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         return immutable(obj.get("spec"), old.get("spec"), "spec")
+
+    def prepare_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
+        """What a driver said of devices goes with them."""
+        status = section(obj, "status")
+        freed = _allocated(old.get("status") or {}) - _allocated(status)
+        if freed and status.get("devices"):
+            status["devices"] = [each for each in status["devices"] if _device(each) not in freed]
+            if not status["devices"]:
+                del status["devices"]
+
+    def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        status = obj.get("status") or {}
+        errors = access_errors(status, old.get("status") or {}, ctx)
+        if status.get("reservedFor") and not status.get("allocation"):
+            errors.append(forbidden("status.reservedFor", "may not be specified when `allocated` is not set"))
+        return errors
+
+
+def _allocated(status: Json) -> set[tuple[str | None, ...]]:
+    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
+    return {_device(each) for each in results}
+
+
+def _device(named: Json) -> tuple[str | None, ...]:
+    return tuple(named.get(key) for key in ("driver", "pool", "device", "shareID"))
 
 
 class ResourceClaimTemplateStrategy(BuiltinStrategy):

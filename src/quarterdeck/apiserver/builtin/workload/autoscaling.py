@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
-from quarterdeck.apiserver.builtin.quantity import canonical, nanos_of
+from quarterdeck.apiserver.document.quantity import canonical, nanos_of
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
-from .autoscalingversion import METRICS, SOURCES, cpu_metric, to_v2
+from .autoscalingversion import METRICS, ROUND_TRIP, SOURCES, cpu_metric, to_v2
 from .metric import validate_metric, validate_reference
 
 
@@ -32,6 +32,12 @@ class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
             if spec.get("targetCPUUtilizationPercentage") is None and METRICS not in annotations:
                 spec["targetCPUUtilizationPercentage"] = 80
             return
+        # a v1 document that was only relabelled: what its annotations say has fields here
+        meta = obj["metadata"]
+        if any(key in ROUND_TRIP for key in meta.get("annotations") or ()):
+            kept = {key: text for key, text in meta.pop("annotations").items() if key not in ROUND_TRIP}
+            if kept:
+                meta["annotations"] = kept
         if not spec.get("metrics"):
             spec["metrics"] = [cpu_metric(80)]
         for metric in spec["metrics"]:

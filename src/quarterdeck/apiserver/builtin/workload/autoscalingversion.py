@@ -16,7 +16,7 @@ METRICS: Final = "autoscaling.alpha.kubernetes.io/metrics"
 _CURRENT_METRICS: Final = "autoscaling.alpha.kubernetes.io/current-metrics"
 _BEHAVIOR: Final = "autoscaling.alpha.kubernetes.io/behavior"
 _CONDITIONS: Final = "autoscaling.alpha.kubernetes.io/conditions"
-_ROUND_TRIP: Final = (METRICS, _CURRENT_METRICS, _BEHAVIOR, _CONDITIONS)
+ROUND_TRIP: Final = (METRICS, _CURRENT_METRICS, _BEHAVIOR, _CONDITIONS)
 SOURCES: Final = {
     "Object": "object",
     "Pods": "pods",
@@ -117,7 +117,7 @@ def _is_cpu_utilization(metric: Mapping[str, Any]) -> bool:
 
 def _with_annotations(meta: Json, extra: Mapping[str, str]) -> Json:
     annotations = {
-        key: value for key, value in (meta.get("annotations") or {}).items() if key not in _ROUND_TRIP
+        key: value for key, value in (meta.get("annotations") or {}).items() if key not in ROUND_TRIP
     }
     annotations.update(extra)
     shaped = dict(meta)

@@ -7,7 +7,6 @@ from typing import Final
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.builtin.formats import non_negative
-from quarterdeck.apiserver.builtin.internalform import internal_form
 from quarterdeck.apiserver.builtin.kind import (
     BuiltinStrategy,
     SpecStrategy,
@@ -17,6 +16,7 @@ from quarterdeck.apiserver.builtin.kind import (
     section,
 )
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
+from quarterdeck.apiserver.document.internalform import internal_form
 from quarterdeck.apiserver.metadata import invalid_json, validate_label_selector
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.wire import gostyle

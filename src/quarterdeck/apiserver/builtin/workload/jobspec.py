@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import MAX_INT32, non_negative
-from quarterdeck.apiserver.builtin.internalform import internal_form
 from quarterdeck.apiserver.builtin.kind import section
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
 from quarterdeck.apiserver.builtin.pod.spec import validate_template
 from quarterdeck.apiserver.builtin.pod.warning import template_warnings
+from quarterdeck.apiserver.document.internalform import internal_form
 from quarterdeck.apiserver.metadata import (
     byte_length,
     invalid_json,

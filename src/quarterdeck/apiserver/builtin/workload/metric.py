@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.pod.resources import validate_container_resource
-from quarterdeck.apiserver.builtin.quantity import canonical, nanos_of
+from quarterdeck.apiserver.document.quantity import canonical, nanos_of
 from quarterdeck.apiserver.metadata import label_errors, path_segment_errors
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import non_negative
-from quarterdeck.apiserver.builtin.internalform import internal_form
 from quarterdeck.apiserver.builtin.kind import SpecStrategy, same, section
+from quarterdeck.apiserver.builtin.pod.claimspec import validate_claim_spec
 from quarterdeck.apiserver.builtin.pod.defaults import default_claim_spec, default_template
 from quarterdeck.apiserver.builtin.pod.spec import validate_template
-from quarterdeck.apiserver.builtin.storage.persistentvolume import validate_claim_spec
+from quarterdeck.apiserver.document.internalform import internal_form
 from quarterdeck.apiserver.metadata import invalid_json, label_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required

@@ -9,15 +9,15 @@ from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.pod import eviction
 from quarterdeck.apiserver.builtin.pod import subresource as podsubresource
 from quarterdeck.apiserver.registry.answer import document_response
-from quarterdeck.apiserver.registry.change import check_uid
-from quarterdeck.apiserver.registry.context import timestamp
-from quarterdeck.apiserver.registry.delete import DeleteOptions, Deleter
 from quarterdeck.apiserver.registry.request import ApiRequest, WriteOptions
-from quarterdeck.apiserver.registry.transient import Posting, parse_as, transient_kind
-from quarterdeck.apiserver.registry.write import Writer
+from quarterdeck.apiserver.registry.write.change import check_uid
+from quarterdeck.apiserver.registry.write.delete import DeleteOptions, Deleter
+from quarterdeck.apiserver.registry.write.transient import Posting, parse_as, transient_kind
+from quarterdeck.apiserver.registry.write.writer import Writer
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.wire.http import Response
+from quarterdeck.wire.wallclock import timestamp
 
 Json = dict[str, Any]
 

@@ -8,12 +8,11 @@ from typing import Any
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.shape import ShapeError, parse_time
+from quarterdeck.apiserver.nodelink import NodeLink
 from quarterdeck.apiserver.registry.request import ApiRequest
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.http import Response
-
-from .nodelink import NodeLink
 
 Json = dict[str, Any]
 #: the log of a container of a pod on a node that cannot be asked
@@ -72,7 +71,7 @@ def serve_log(request: ApiRequest, source: LogText, nodes: NodeLink) -> Response
         return Response(204, content_type="text/plain")
     container = options.container or pod["spec"]["containers"][0]["name"]
     if nodes.reaches(node):
-        parts = ("containerLogs", info.namespace, info.name, container)
+        parts = ("containerLogs", info.name, pod["metadata"]["uid"], container)
         if request.http.header("upgrade").lower() == "websocket":
             return nodes.upgrade(node, parts, request.http)
         return nodes.get(node, parts, request.http.raw_query)

@@ -9,12 +9,11 @@ import random
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.apiserver import status
+from quarterdeck.apiserver.nodelink import NodeLink
+from quarterdeck.apiserver.registry.pod.htmllink import rewrite_links, through_proxy
 from quarterdeck.apiserver.registry.request import ApiRequest
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.wire.http import Response
-
-from .htmllink import rewrite_links, through_proxy
-from .nodelink import NodeLink
 
 __all__ = ["PodProxy", "Target", "parse_target", "split_path"]
 
@@ -78,7 +77,7 @@ class PodProxy:
             raise status.bad_request("proxy is not supported by the embedded API server")
         port = target.port or _first_port(pod)
         answer = await self._nodes.pass_on(
-            node, ("proxy", info.namespace, target.name, target.scheme, port), rest, request.http
+            node, ("proxy", target.name, pod["metadata"]["uid"], target.scheme, port), rest, request.http
         )
         is_page = answer.content_type.partition(";")[0].strip().lower() == "text/html"
         is_plain = all(name.lower() != "content-encoding" for name, _ in answer.headers)

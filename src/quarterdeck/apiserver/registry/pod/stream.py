@@ -10,14 +10,13 @@ from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import Attributes, GroupVersionKind
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.auth import Authorizer, forbidden_error, request_attributes
-from quarterdeck.apiserver.registry.context import Context
+from quarterdeck.apiserver.nodelink import NodeLink
+from quarterdeck.apiserver.registry.pod.log import check_container
+from quarterdeck.apiserver.registry.pod.proxy import PodProxy
 from quarterdeck.apiserver.registry.request import ApiRequest, is_set
+from quarterdeck.apiserver.registry.write.context import Context
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.wire.http import Response
-
-from .log import check_container
-from .nodelink import NodeLink
-from .proxy import PodProxy
 
 Json = dict[str, Any]
 KINDS: Final = {
@@ -60,11 +59,12 @@ class PodStreams:
         if not self.nodes.reaches(node):
             raise status.bad_request(f"{verb} is not supported by the embedded API server")
         await self._admit(request, options)
+        uid = pod["metadata"]["uid"]
         if verb == "portforward":
-            parts: tuple[str, ...] = ("portForward", info.namespace, info.name)
+            parts: tuple[str, ...] = ("portForward", info.name, uid)
         else:
             container = options.get("container") or pod["spec"]["containers"][0]["name"]
-            parts = (verb, info.namespace, info.name, container)
+            parts = (verb, info.name, uid, container)
         return await self.nodes.upgrade(node, parts, request.http)
 
     def _check_create(self, request: ApiRequest) -> None:

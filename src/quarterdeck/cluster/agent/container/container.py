@@ -15,14 +15,8 @@ from typing import Final
 
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.cluster.agent.shim.enter import make_request
-from quarterdeck.cluster.agent.shim.order import (
-    LAUNCH,
-    Launch,
-    read_launch,
-    read_state,
-    start_of,
-    write_record,
-)
+from quarterdeck.cluster.agent.shim.order import LAUNCH, Launch, read_launch, start_of, write_record
+from quarterdeck.cluster.agent.shim.search import find_state
 from quarterdeck.errors import QuarterdeckError
 
 __all__ = ["Containers", "Entered", "RuntimeFailure", "stop_signal", "usable_namespaces"]
@@ -79,8 +73,8 @@ class Containers:
         self.signal(folder, stop_signal(wanted or (launch.stop_signal if launch else "")))
 
     def signal(self, folder: Path, number: int) -> bool:
-        """Send a signal to the container; whether it was there."""
-        state = read_state(folder)
+        """Send a signal to the container; whether it was there. Blocking."""
+        state = find_state(folder)
         if state is None or not state.init:
             return False
         with suppress(ProcessLookupError):

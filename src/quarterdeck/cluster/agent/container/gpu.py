@@ -14,8 +14,9 @@ import msgspec
 
 from quarterdeck.api import Quantity
 from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
-from quarterdeck.cluster.agent.pod.folder import PodFolder, pod_folders, write_whole
-from quarterdeck.cluster.agent.pod.view import AnyContainer
+from quarterdeck.cluster.agent.record.folder import PodFolder, pod_folders
+from quarterdeck.cluster.agent.record.view import AnyContainer
+from quarterdeck.cluster.agent.shim.order import write_durably
 
 __all__ = ["RESOURCE", "container_variables", "free_devices", "give_back", "gpu_variables", "take_devices"]
 
@@ -48,7 +49,7 @@ def take_devices(
         if len(free) < wanted:
             raise ContainerConfigError(f"container {container} wants {wanted} GPUs, and {len(free)} are free")
         own[container] = tuple(free[:wanted])
-        write_whole(folder.path / _FILE, msgspec.json.encode(own))
+        write_durably(folder.path / _FILE, msgspec.json.encode(own))
         return own[container]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.api.k8s import Container, Pod
-from quarterdeck.cluster.agent.pod.view import AnyContainer, is_sidecar
+from quarterdeck.cluster.agent.record.view import AnyContainer, is_sidecar
 
 __all__ = ["oom_score"]
 

@@ -13,11 +13,16 @@ from pathlib import Path
 from typing import Protocol
 
 from quarterdeck.api.k8s import Pod, Service
-from quarterdeck.cluster.agent.pod.folder import PodFolder
-from quarterdeck.cluster.agent.pod.view import AnyContainer
+from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
+from quarterdeck.cluster.agent.record.folder import PodFolder
+from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.cluster.agent.shim.order import Launch
 
-__all__ = ["PodRuntime", "Wanted"]
+__all__ = ["PodRuntime", "UnknownImage", "Wanted"]
+
+
+class UnknownImage(ContainerConfigError):
+    """An image that means nothing here, in a container without a command."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
-from quarterdeck.cluster.agent.pod.view import AnyContainer
+from quarterdeck.cluster.agent.record.view import AnyContainer
 
 __all__ = ["file_keys", "parse_variables", "read_variables"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from quarterdeck.api.k8s import ConfigMap, Secret
 from quarterdeck.client import Client
 from quarterdeck.cluster.agent.environment.variable import References
-from quarterdeck.cluster.agent.pod.view import AnyContainer
+from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.errors import NotFound
 
 __all__ = ["read_references"]

@@ -13,7 +13,7 @@ from typing import Final
 from quarterdeck.api import Quantity
 from quarterdeck.api.k8s import Pod, Service
 from quarterdeck.api.k8s.pod import EnvVarSource
-from quarterdeck.cluster.agent.pod.view import AnyContainer
+from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.errors import QuarterdeckError
 
 __all__ = [

@@ -17,7 +17,8 @@ import msgspec
 from quarterdeck.api import Quantity, decode, to_dict, value_or
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.k8s.pod import ResourceRequirements
-from quarterdeck.cluster.agent.pod.folder import PodFolder, write_whole
+from quarterdeck.cluster.agent.record.folder import PodFolder
+from quarterdeck.cluster.agent.shim.order import write_durably
 from quarterdeck.cluster.node.admission import Rejection
 from quarterdeck.cluster.node.room import amounts_wanted, room_rejection, whole_amounts
 
@@ -70,7 +71,7 @@ def write_given(folder: PodFolder, given: Given) -> None:
         "containers": {name: to_dict(each) for name, each in given.containers.items()},
         "amounts": given.amounts,
     }
-    write_whole(folder.path / _FILE, msgspec.json.encode(document))
+    write_durably(folder.path / _FILE, msgspec.json.encode(document))
 
 
 def read_given(folder: PodFolder) -> Given | None:

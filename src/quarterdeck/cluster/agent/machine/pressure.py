@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from quarterdeck.api.k8s import Pod
 from quarterdeck.cluster.agent.machine.eviction import (
@@ -18,10 +18,8 @@ from quarterdeck.cluster.agent.machine.eviction import (
     shortages,
 )
 from quarterdeck.cluster.agent.machine.storage import pod_files, pod_storage
-
-if TYPE_CHECKING:
-    from quarterdeck.cluster.agent.machine.usage import UsageWatch
-    from quarterdeck.cluster.agent.pod.worker import PodWorker
+from quarterdeck.cluster.agent.machine.usage import UsageWatch
+from quarterdeck.cluster.agent.record.folder import PodFolder
 
 __all__ = ["NodePressure", "pod_uses"]
 
@@ -76,22 +74,20 @@ class NodePressure:
             self._victim = use.pod
 
 
-def pod_uses(resource: str, workers: Iterable[PodWorker], usage: UsageWatch) -> list[PodUse]:
+def pod_uses(resource: str, running: Iterable[tuple[Pod, PodFolder]], usage: UsageWatch) -> list[PodUse]:
     """What the pods of a node that run have of a resource. Blocking."""
-    active = [each for each in workers if each.is_active]
     if resource == "ephemeral-storage":
-        return [pod_storage(each.pod, each.folder) for each in active]
+        return [pod_storage(pod, folder) for pod, folder in running]
     if resource == "inodes":
-        return [pod_files(each.pod, each.folder) for each in active]
+        return [pod_files(pod, folder) for pod, folder in running]
     usage.measure()
     samples = usage.samples
     made = []
-    for each in active:
-        metadata = each.pod.metadata
+    for pod, _ in running:
         own = {
             container: sample.memory if resource == "memory" else sample.processes
-            for (namespace, name, container), sample in samples.items()
-            if (namespace, name) == (metadata.namespace, metadata.name)
+            for (uid, container), sample in samples.items()
+            if uid == pod.metadata.uid
         }
-        made.append(PodUse(each.pod, own))
+        made.append(PodUse(pod, own))
     return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -170,16 +171,26 @@ class NodeRegistration:
         self._facts = await asyncio.to_thread(read_facts, self._directory)
         await self._pressure.look()
         pressure = self._pressure.conditions
-        node = self.node
-        if node is None:
-            node = self.node = await self._register()
+        node = await self._current()
+        if self.node is None or node.metadata.uid != self.node.metadata.uid:
+            self._told = None  # of this one nothing has been told
+        self.node = node
         self._images = await asyncio.to_thread(self._read_images)
         news = (self._facts, pressure, self._images)
         if news != self._told or time.monotonic() - self._told_at > _STATUS_SECONDS:
-            await self._tell(pressure)
+            await self._tell(node, pressure)
             self._told, self._told_at = news, time.monotonic()
         await self._renew(node)
         self.is_registered = True
+
+    async def _current(self) -> Node:
+        """The node of our name; one that is not that of before is registered first."""
+        if self.node is not None:
+            with suppress(NotFound):
+                node = await self._client.get(Node, self._name)
+                if node.metadata.uid == self.node.metadata.uid:
+                    return node
+        return await self._register()
 
     async def _register(self) -> Node:
         assert self._facts is not None
@@ -198,22 +209,22 @@ class NodeRegistration:
             node = await self._client.get(Node, self._name)
             return await self._client.patch(node, MergePatch({"metadata": {"labels": labels}}))
 
-    async def _tell(self, pressure: Collection[str]) -> None:
+    async def _tell(self, node: Node, pressure: Collection[str]) -> None:
         assert self._facts is not None
-        current = await self._client.get(Node, self._name)
         now = Time.of_timestamp(time.time())
         status = node_status(
             self._name,
             self._facts,
             pressure,
             self._runtimes,
-            current.status,
+            node.status,
             now,
             host=self._host,
             images=self._images,
         )
         # A patch, which cannot meet with a conflict: others write to a Node, too, and at the same moments.
-        await self._client.status.patch(current, StrategicMergePatch({"status": to_dict(status)}))
+        patch = {"metadata": {"uid": node.metadata.uid}, "status": to_dict(status)}
+        await self._client.status.patch(node, StrategicMergePatch(patch))
 
     async def _renew(self, node: Node) -> None:
         now = MicroTime.of_timestamp(time.time())
@@ -223,7 +234,8 @@ class NodeRegistration:
             ),
             spec=LeaseSpec(holder_identity=self._name, lease_duration_seconds=_LEASE_SECONDS, renew_time=now),
         )
+        owners = {"ownerReferences": [to_dict(each) for each in lease.metadata.owner_references]}
         try:
-            await self._client.patch(lease, MergePatch({"spec": {"renewTime": now}}))
+            await self._client.patch(lease, MergePatch({"metadata": owners, "spec": {"renewTime": now}}))
         except NotFound:
             await self._client.create(lease)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quarterdeck.api.k8s import Pod
 from quarterdeck.cluster.agent.machine.eviction import PodUse, storage_excess
-from quarterdeck.cluster.agent.pod.folder import PodFolder
+from quarterdeck.cluster.agent.record.folder import PodFolder
 
 __all__ = ["is_limited", "pod_files", "pod_storage", "storage_problem"]
 

@@ -17,8 +17,8 @@ __all__ = ["Process", "Sample", "UsageWatch", "machine_sample", "rates", "total_
 _PERIOD: Final = 10.0
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-Container = tuple[str, str, str]
-"""Namespace and name of a pod, and the name of a container."""
+Container = tuple[str, str]
+"""The uid of a pod, and the name of a container."""
 
 
 class Process(NamedTuple):

@@ -121,10 +121,10 @@ class Fabric:
         return self._holder
 
     def leave(self, folder: Path, address: str) -> None:
-        """Take a pod's end away, if it has one. Blocking."""
+        """Take a pod's end away, if it has one; the rest of it goes with the holder. Blocking."""
         if not (folder / _POD_FILE).exists():
             return
-        if self._holder is not None and self._holder.is_alive:
+        if address and self._holder is not None and self._holder.is_alive:
             with suppress(OSError):
                 in_namespace(self._holder, lambda: netlink.remove_link(_link_name(address)))
         end_holder(folder / _POD_FILE)

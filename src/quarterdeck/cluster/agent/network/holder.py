@@ -1,6 +1,7 @@
 """Processes that do nothing but keep namespaces alive, so that these outlive the agent. Blocking.
 
-A file says which process it is; it counts as ours only if its start time fits.
+A file says which process it is; it counts as ours only if its start time fits. A process knows its file, too,
+so that it is found where the file cannot be read.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import Final, TypeVar
 import msgspec
 
 from quarterdeck.cluster.agent.shim.linux import set_namespace, unshare
-from quarterdeck.cluster.agent.shim.order import start_of
+from quarterdeck.cluster.agent.shim.order import start_of, write_durably
 
 __all__ = ["Holder", "end_holder", "find_holder", "in_namespace", "start_holder"]
 
 T = TypeVar("T")
 _FOR_EVER: Final = ("sleep", "2147483647")
 _END_SECONDS: Final = 5.0
+_VARIABLE: Final = "QUARTERDECK_HOLDER"
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,9 +48,25 @@ def find_holder(file: Path) -> Holder | None:
     """The process that a file names, if it still lives."""
     try:
         holder = msgspec.json.decode(file.read_bytes(), type=Holder)
-    except (OSError, msgspec.DecodeError):
+    except OSError:
         return None
+    except msgspec.DecodeError:
+        return _search(file)
     return holder if holder.is_alive else None
+
+
+def _search(file: Path) -> Holder | None:
+    """The process that was started for a file, among all of them."""
+    mark = _mark(file).encode()
+    for name in os.listdir("/proc"):
+        with suppress(OSError):
+            if name.isdigit() and mark in Path("/proc", name, "environ").read_bytes().split(b"\0"):
+                return Holder(pid=int(name), start=start_of(int(name)))
+    return None
+
+
+def _mark(file: Path) -> str:
+    return f"{_VARIABLE}={file.absolute()}"
 
 
 def start_holder(file: Path, *namespaces: str) -> Holder:
@@ -63,15 +81,14 @@ def start_holder(file: Path, *namespaces: str) -> Holder:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             cwd="/",
+            env={"PATH": os.environ.get("PATH", os.defpath), _VARIABLE: str(file.absolute())},
         )
         process.returncode = 0  # nobody waits for it
         return process.pid
 
     pid = _in_thread(start)
     holder = Holder(pid=pid, start=start_of(pid))
-    temporary = file.with_name(f".{file.name}.new")
-    temporary.write_bytes(msgspec.json.encode(holder))
-    os.replace(temporary, file)
+    write_durably(file, msgspec.json.encode(holder))
     return holder
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from quarterdeck.api.k8s import EndpointSlice, Pod, Service
 
-__all__ = ["DOMAIN", "fqdn", "hostname", "hosts_file", "namespace_names", "resolver_file"]
+__all__ = ["DOMAIN", "fqdn", "hostname", "hosts_file", "namespace_names", "resolver_file", "system_name"]
 
 DOMAIN: Final = "cluster.local"
 _HOSTNAME_LIMIT: Final = 63
@@ -26,6 +26,11 @@ def fqdn(pod: Pod) -> str:
     if not pod.spec.subdomain:
         return ""
     return f"{hostname(pod)}.{pod.spec.subdomain}.{pod.metadata.namespace}.svc.{DOMAIN}"
+
+
+def system_name(pod: Pod) -> str:
+    """What the pod's machine is called, as its programs see it."""
+    return (fqdn(pod) if pod.spec.set_hostname_as_fqdn is True else "") or hostname(pod)
 
 
 def namespace_names(

@@ -13,15 +13,14 @@ from typing import Final
 
 from quarterdeck.api.k8s import Pod, Service
 from quarterdeck.cluster.agent.container.cgroup import cgroup_mounts
-from quarterdeck.cluster.agent.container.launch import UnknownImage
-from quarterdeck.cluster.agent.container.runtime import Wanted
+from quarterdeck.cluster.agent.container.runtime import UnknownImage, Wanted
 from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
 from quarterdeck.cluster.agent.network.fabric import GATEWAY, NETWORK, Fabric
 from quarterdeck.cluster.agent.network.holder import find_holder
-from quarterdeck.cluster.agent.network.hosts import fqdn, hostname
+from quarterdeck.cluster.agent.network.hosts import system_name
 from quarterdeck.cluster.agent.oci.capability import NUMBERS
 from quarterdeck.cluster.agent.oci.spec import Place, make_spec
-from quarterdeck.cluster.agent.pod.folder import PodFolder
+from quarterdeck.cluster.agent.record.folder import PodFolder
 from quarterdeck.cluster.agent.shim.order import Bundle, Launch
 from quarterdeck.cluster.agent.volume.mount import container_binds
 from quarterdeck.cluster.image.document import ImageError
@@ -115,7 +114,7 @@ class OciRuntime:
             config = self._store.config(image)
         except ImageError as error:
             raise ContainerConfigError(str(error)) from error
-        whole = fqdn(pod) if pod.spec.set_hostname_as_fqdn is True and fqdn(pod) else hostname(pod)
+        whole = system_name(pod)
         place = Place(
             hostname=whole,
             namespaces=self._namespaces(pod, wanted.folder),

@@ -15,7 +15,7 @@ from quarterdeck.cluster.agent.environment.variable import ContainerConfigError,
 from quarterdeck.cluster.agent.oci.capability import ALL, chosen_capabilities
 from quarterdeck.cluster.agent.oci.identity import Identity, find_identity
 from quarterdeck.cluster.agent.oci.seccomp import default_profile
-from quarterdeck.cluster.agent.pod.view import AnyContainer
+from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.cluster.agent.shim.order import Bind
 from quarterdeck.cluster.image.document import ImageConfig
 

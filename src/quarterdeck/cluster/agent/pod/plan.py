@@ -13,7 +13,7 @@ import msgspec
 
 from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.cluster.agent.pod.backoff import next_attempt, restart_delay
-from quarterdeck.cluster.agent.pod.view import AnyContainer, PodSight, Run, is_sidecar
+from quarterdeck.cluster.agent.record.view import AnyContainer, PodSight, Run, is_sidecar
 
 __all__ = [
     "Outcome",
@@ -120,25 +120,31 @@ def make_plan(pod: Pod, sight: PodSight) -> Plan:
     starts: list[Restart] = []
     waits: list[float] = []
 
+    def begin(restart: Restart, left: float = 0.0) -> None:
+        """Begin a run when so many seconds are over, and the time for another try has come."""
+        view = sight.of(restart.container)
+        if view.trouble is not None and not (view.run is not None and view.run.is_ended):
+            left = max(left, view.trouble.retry_at - sight.steady)
+        if left <= 0:
+            starts.append(restart)
+        else:
+            waits.append(left)
+
     def consider(container: AnyContainer, *, is_init: bool = False) -> None:
         """Begin a run if one is due."""
-        run = sight.of(container).run
-        if run is None:
-            trouble = sight.of(container).trouble
-            if trouble is None or sight.steady >= trouble.retry_at:
-                starts.append(Restart(container, sight.of(container).first, 0))
-            else:
-                waits.append(trouble.retry_at - sight.steady)
+        view = sight.of(container)
+        run = view.run
+        if run is None and view.previous is not None:  # all containers begin again
+            attempt = next_attempt(view.previous.attempt, view.previous.ran)
+            begin(Restart(container, view.first, attempt), restart_delay(attempt) - view.rested)
+        elif run is None:
+            begin(Restart(container, view.first, 0))
         elif not run.started and not run.is_ended:
             # Whoever began it was interrupted; beginning it again does no harm.
-            starts.append(Restart(container, run.number, run.attempt))
+            begin(Restart(container, run.number, run.attempt))
         elif run.is_ended and restart_of(pod, container, run, is_init=is_init):
             attempt = next_attempt(run.attempt, run.ran)
-            left = restart_delay(attempt) - sight.of(container).rested
-            if left <= 0:
-                starts.append(Restart(container, run.number + 1, attempt))
-            else:
-                waits.append(left)
+            begin(Restart(container, run.number + 1, attempt), restart_delay(attempt) - view.rested)
 
     are_initialized = True
     for container in pod.spec.init_containers:

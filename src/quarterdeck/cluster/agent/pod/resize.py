@@ -16,9 +16,9 @@ import msgspec
 from quarterdeck.api import Time, to_dict, value_or
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.k8s.pod import PodCondition
-from quarterdeck.cluster.agent.container.control import PodEvents
 from quarterdeck.cluster.agent.machine.allocation import Allocations, Given, with_given, write_given
-from quarterdeck.cluster.agent.pod.folder import PodFolder
+from quarterdeck.cluster.agent.pod.control import PodEvents
+from quarterdeck.cluster.agent.record.folder import PodFolder
 from quarterdeck.cluster.node.statuspatch import RESIZE_IN_PROGRESS, RESIZE_PENDING
 
 __all__ = ["PodResize", "resize_text"]

@@ -26,7 +26,7 @@ from quarterdeck.cluster.agent.pod.plan import (
     outcome_of,
     restart_of,
 )
-from quarterdeck.cluster.agent.pod.view import AnyContainer, PodSight, Run, container_id, is_sidecar
+from quarterdeck.cluster.agent.record.view import AnyContainer, PodSight, Run, container_id, is_sidecar
 from quarterdeck.cluster.node.podstatus import conditions
 from quarterdeck.cluster.node.statuspatch import RESIZE_IN_PROGRESS, RESIZE_PENDING
 

@@ -20,11 +20,8 @@ from quarterdeck.api import Time, value_or
 from quarterdeck.api.k8s import Pod, PodStatus
 from quarterdeck.cluster.agent.container import gpu
 from quarterdeck.cluster.agent.container.container import RuntimeFailure
-from quarterdeck.cluster.agent.container.control import ContainerControl
-from quarterdeck.cluster.agent.container.launch import UnknownImage
-from quarterdeck.cluster.agent.container.limit import ContainerLimits
 from quarterdeck.cluster.agent.container.oom import oom_score
-from quarterdeck.cluster.agent.container.runtime import PodRuntime, Wanted
+from quarterdeck.cluster.agent.container.runtime import PodRuntime, UnknownImage, Wanted
 from quarterdeck.cluster.agent.environment.file import file_keys
 from quarterdeck.cluster.agent.environment.reference import read_references
 from quarterdeck.cluster.agent.environment.variable import (
@@ -34,19 +31,17 @@ from quarterdeck.cluster.agent.environment.variable import (
 )
 from quarterdeck.cluster.agent.machine.allocation import write_given
 from quarterdeck.cluster.agent.machine.storage import is_limited, storage_problem
-from quarterdeck.cluster.agent.network.hosts import fqdn, hostname, hosts_file, resolver_file
+from quarterdeck.cluster.agent.network.hosts import hosts_file
 from quarterdeck.cluster.agent.nodetools import NodeTools
+from quarterdeck.cluster.agent.pod.control import ContainerControl
 from quarterdeck.cluster.agent.pod.ending import end_folder
-from quarterdeck.cluster.agent.pod.folder import (
-    PodFolder,
-    PodRecord,
-    remove_tree,
-    write_whole,
-)
+from quarterdeck.cluster.agent.pod.limit import ContainerLimits
+from quarterdeck.cluster.agent.pod.ownfile import write_hosts, write_names
 from quarterdeck.cluster.agent.pod.plan import Outcome, Plan, Restart, make_plan
 from quarterdeck.cluster.agent.pod.resize import PodResize
 from quarterdeck.cluster.agent.pod.status import make_status
-from quarterdeck.cluster.agent.pod.view import (
+from quarterdeck.cluster.agent.record.folder import PodFolder, PodRecord, remove_tree
+from quarterdeck.cluster.agent.record.view import (
     AnyContainer,
     ContainerView,
     PodSight,
@@ -98,6 +93,8 @@ class PodWorker:
         self._refresh_at = 0.0
         self._next_set_up = 0.0
         self._next_size_check = 0.0
+        self.gone: Final = asyncio.Event()
+        """Set when nothing is left of the pod; its address may be another one's from then on."""
         self.pod = pod
 
     @property
@@ -280,28 +277,15 @@ class PodWorker:
             self._next_set_up = now + _retry_after(self._set_up_failures)
             self._tell("Warning", "FailedMount", str(error))
             return False
-        await asyncio.to_thread(self._write_files)
+        await asyncio.to_thread(write_names, self.folder, pod, self.runtime.resolver)
+        await asyncio.to_thread(self.write_hosts)
         self._is_set_up = True
         self._refresh_at = now + _REFRESH_SECONDS
         return True
 
-    def _write_files(self) -> None:
-        pod = self.pod
-        name = fqdn(pod) if pod.spec.set_hostname_as_fqdn is True and fqdn(pod) else hostname(pod)
-        write_whole(self.folder.etc("hostname"), f"{name}\n".encode(), 0o644)
-        write_whole(self.folder.etc("resolv.conf"), resolver_file(pod, self.runtime.resolver), 0o644)
-        self.write_hosts()
-
     def write_hosts(self) -> None:
-        """Bring the hosts file up to date, in place: containers have this very file mounted. Blocking."""
-        content = hosts_file(self.pod, self.ip, self._tools.names(self.runtime))
-        path = self.folder.etc("hosts")
-        if not path.exists():
-            write_whole(path, content, 0o644)
-        elif path.read_bytes() != content:
-            with path.open("r+b") as file:
-                file.write(content)
-                file.truncate()
+        """Bring the hosts file up to date. Blocking."""
+        write_hosts(self.folder, hosts_file(self.pod, self.ip, self._tools.names(self.runtime)))
 
     async def _refresh(self, now: float) -> float:
         """Bring volumes made from objects up to date; seconds until the next time."""
@@ -496,9 +480,10 @@ class PodWorker:
     async def remove(self) -> None:
         """End whatever runs at once, and take everything away."""
         self.release()
-        await end_folder(self._tools.containers, self.runtime, self.folder)
+        await end_folder(self._tools.containers, [self.runtime], self.folder, self.ip)
         await asyncio.to_thread(self._tools.cgroups.remove, self.uid)
         await self._volumes.remove()
+        self.gone.set()
 
 
 def _retry_after(count: int) -> float:

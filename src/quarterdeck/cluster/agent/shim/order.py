@@ -1,9 +1,16 @@
-"""What a shim is told (``launch.json``), and what it tells: files in the container's folder."""
+"""What a shim is told (``launch.json``), and what it tells: files in the container's folder.
+
+A record is whole and on disk when it has been written, or it is not there: one that cannot be read, for
+whatever reason, counts as absent.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import threading
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +30,8 @@ __all__ = [
     "read_launch",
     "read_state",
     "start_of",
+    "sync_folder",
+    "write_durably",
     "write_record",
 ]
 
@@ -99,7 +108,8 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """A container that has started: who watches it and who is its first process, each with its start time."""
+    """A container that has started: who watches it and who is its first process, each as ``start_of`` knows
+    it: a number alone is given again, after the next boot even with the same start time."""
 
     shim: int
     shim_start: str
@@ -121,51 +131,86 @@ class Exit:
     is_oom: bool = False
 
 
-def write_record(folder: Path, name: str, record: Launch | State | Exit) -> None:
-    """Write a record in one step, for its owner alone."""
-    temporary = folder / f".{name}.{os.getpid()}"
+def write_durably(path: Path, data: bytes) -> None:
+    """Make a file hold this, for its owner alone; after a crash it holds what it held, or this. Blocking."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(asdict(record), file)
-    os.replace(temporary, folder / name)
-
-
-def _read(folder: Path, name: str) -> dict[str, Any] | None:
     try:
-        text = (folder / name).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    found: dict[str, Any] = json.loads(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder last. Blocking."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_record(folder: Path, name: str, record: Launch | State | Exit) -> None:
+    """Write a record, durably."""
+    write_durably(folder / name, json.dumps(asdict(record)).encode())
+
+
+def _read(folder: Path, name: str) -> dict[str, Any]:
+    """Raises ``OSError`` or ``ValueError`` for what is not there, or is no record."""
+    found = json.loads((folder / name).read_bytes())
+    if not isinstance(found, dict):
+        raise ValueError(f"{name} is no record")
     return found
 
 
 def read_launch(folder: Path) -> Launch | None:
     """What was to be run; None where nothing was."""
-    found = _read(folder, LAUNCH)
-    if found is None:
+    try:
+        found = _read(folder, LAUNCH)
+        found["binds"] = [Bind(**each) for each in found.get("binds", ())]
+        if found.get("bundle") is not None:
+            found["bundle"] = Bundle(**found["bundle"])
+        return Launch(**found)
+    except (OSError, ValueError, TypeError):
         return None
-    found["binds"] = [Bind(**each) for each in found.get("binds", ())]
-    if found.get("bundle") is not None:
-        found["bundle"] = Bundle(**found["bundle"])
-    return Launch(**found)
 
 
 def read_state(folder: Path) -> State | None:
     """Who runs it; None before it was begun."""
-    found = _read(folder, STATE)
-    return State(**found) if found is not None else None
+    try:
+        return State(**_read(folder, STATE))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def read_exit(folder: Path) -> Exit | None:
     """How it ended; None until it has."""
-    found = _read(folder, EXIT)
-    return Exit(**found) if found is not None else None
+    try:
+        return Exit(**_read(folder, EXIT))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def start_of(pid: int) -> str:
-    """When a process began, as the kernel counts it; empty if there is none, or only its remains."""
+    """Which of all processes that ever had this number it is: the boot of the machine, and when the process
+    began, as the kernel counts it from there. Empty if there is none, or only its remains."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except (OSError, IndexError):
         return ""
-    return "" if fields[0] in "ZX" else fields[19]
+    return "" if fields[0] in "ZX" else f"{_boot()} {fields[19]}"
+
+
+@functools.cache
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return "-"

@@ -36,6 +36,7 @@ from quarterdeck.cluster.agent.shim.order import (
     Exit,
     Launch,
     State,
+    read_exit,
     read_launch,
     start_of,
     write_record,
@@ -75,7 +76,7 @@ def _stay(folder: Path, telling: int) -> NoReturn:
     except OSError:
         os._exit(0)  # somebody runs it already
     launch = read_launch(folder)
-    if launch is None or Path(EXIT).exists():
+    if launch is None or read_exit(folder) is not None:
         os._exit(0)
     _leave_terminal()
     try:

@@ -11,13 +11,13 @@ import zlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
-from quarterdeck.errors import ProtocolError, StreamClosed
+from quarterdeck.errors import ProtocolError
 from quarterdeck.wire.http import ByteStream
 
 __all__ = ["SpdySession", "SpdyStream"]
 
 _VERSION: Final = 3
-_SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING, _GOAWAY = 1, 2, 3, 6, 7
+_SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING = 1, 2, 3, 6
 _FIN: Final = 1
 _MAX_FRAME: Final = 1 << 24
 _CHUNK: Final = 32 * 1024
@@ -196,11 +196,3 @@ class SpdySession:
     async def forget(self, stream: SpdyStream) -> None:
         """Both sides are done with a stream."""
         self._streams.pop(stream.number, None)
-
-    async def goodbye(self) -> None:
-        """Say that no more streams are taken."""
-        last = max(self._streams, default=0)
-        try:
-            await self._send_control(_GOAWAY, struct.pack(">II", last, 0))
-        except StreamClosed:
-            return

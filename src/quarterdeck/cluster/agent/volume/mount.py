@@ -10,8 +10,8 @@ from typing import Final
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.k8s.pod import VolumeMount
 from quarterdeck.cluster.agent.environment.variable import ContainerConfigError, expand
-from quarterdeck.cluster.agent.pod.folder import MESSAGE, PodFolder
-from quarterdeck.cluster.agent.pod.view import AnyContainer
+from quarterdeck.cluster.agent.record.folder import MESSAGE, PodFolder
+from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.cluster.agent.shim.order import Bind
 
 __all__ = ["container_binds"]

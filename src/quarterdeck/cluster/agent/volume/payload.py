@@ -17,7 +17,7 @@ from quarterdeck.api import Quantity, value_or
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.k8s.volume import DownwardAPIVolumeFile, KeyToPath
 from quarterdeck.cluster.agent.environment.variable import field_value, resource_value
-from quarterdeck.cluster.agent.pod.folder import remove_tree
+from quarterdeck.cluster.agent.record.folder import remove_tree
 from quarterdeck.errors import QuarterdeckError
 
 __all__ = ["File", "Payload", "VolumeError", "downward_payload", "keyed_payload", "write_payload"]

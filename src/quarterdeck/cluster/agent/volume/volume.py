@@ -23,7 +23,7 @@ from quarterdeck.api.k8s import (
 from quarterdeck.api.k8s.authentication import BoundObjectReference, TokenRequest, TokenRequestSpec
 from quarterdeck.api.k8s.volume import ProjectedVolumeSource, ServiceAccountTokenProjection, Volume
 from quarterdeck.client import Client
-from quarterdeck.cluster.agent.pod.folder import PodFolder, remove_tree
+from quarterdeck.cluster.agent.record.folder import PodFolder, remove_tree
 from quarterdeck.cluster.agent.volume.payload import (
     DEFAULT_MODE,
     Payload,
@@ -35,7 +35,7 @@ from quarterdeck.cluster.agent.volume.payload import (
 from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.errors import NotFound
 
-__all__ = ["PodVolumes"]
+__all__ = ["PodVolumes", "memory_folder"]
 
 _TOKEN_SECONDS: Final = 3600
 _RENEW_AT: Final = 0.8
@@ -96,11 +96,7 @@ class PodVolumes:
     async def remove(self) -> None:
         """Take away what is not in the pod's folder, and let go of images."""
         self._held.close()
-        await asyncio.to_thread(remove_tree, self._memory_folder)
-
-    @property
-    def _memory_folder(self) -> Path:
-        return _SHARED_MEMORY / f"quarterdeck-{os.geteuid()}-{self._folder.uid}"
+        await asyncio.to_thread(remove_tree, memory_folder(self._folder.uid))
 
     async def _make(self, volume: Volume) -> Path:
         path = self._folder.volume(volume.name)
@@ -110,7 +106,7 @@ class PodVolumes:
             return path
         if volume.empty_dir:
             if volume.empty_dir.medium == "Memory" and _SHARED_MEMORY.is_dir():
-                path = self._memory_folder / volume.name
+                path = memory_folder(self._folder.uid) / volume.name
             await asyncio.to_thread(_make_open_folder, path)
             return path
         if volume.host_path:
@@ -269,6 +265,11 @@ def _host_path(text: str, kind: str) -> Path:
         if not check(path.stat().st_mode):
             raise VolumeError(f"hostPath type check failed: {text} is not a {word}")
     return path
+
+
+def memory_folder(uid: str) -> Path:
+    """Where a pod's volumes in memory are."""
+    return _SHARED_MEMORY / f"quarterdeck-{os.geteuid()}-{uid}"
 
 
 def _kind_of(volume: Volume) -> str:

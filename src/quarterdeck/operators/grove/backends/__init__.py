@@ -1,6 +1,7 @@
 """The contract between gangs and schedulers.
 
     contract   what a backend is: five methods, and capabilities that none must have
+    interface  versions of that contract, and how backends of an earlier one are taken
     registry   which backends there are: built in, registered, or found by entry points
     manager    which of them are at work, and whose a gang is
     guard      what a backend may not do, enforced around every call

@@ -18,17 +18,24 @@ from quarterdeck.client import Client
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import FieldLogger
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 
 __all__ = [
     "INTERFACE_VERSION",
     "Backend",
     "BackendFactory",
+    "DeclaresMadeKinds",
+    "DeclaresOptions",
+    "DeclaresPermissions",
+    "DeclaresTopologyKind",
+    "DeletesByHand",
     "HasCapabilities",
     "HealthChecked",
     "HookContext",
+    "Interfaced",
     "PodDraft",
     "PodGangStatusObserver",
+    "RequiresSync",
     "SchedulerBackend",
     "TopologyAware",
     "TopologyState",
@@ -41,7 +48,7 @@ __all__ = [
 ]
 
 INTERFACE_VERSION: Final = "1.0"
-"""Of this contract; a backend may say which one it was written for, see ``Versioned``."""
+"""Of this contract; a backend may say which one it was written for, see ``Interfaced``."""
 
 PodDraft: TypeAlias = Draft[Pod]
 """A pod that is about to be created, to be changed in place."""
@@ -171,6 +178,60 @@ class Versioned(Protocol):
 
 
 @runtime_checkable
+class DeletesByHand(Protocol):
+    """Says whether its ``on_pod_gang_delete`` must be called before a gang is gone."""
+
+    @property
+    def needs_delete_hook(self) -> bool: ...
+
+
+@runtime_checkable
+class RequiresSync(Protocol):
+    """Says whether pods are held back until ``sync_pod_gang`` has succeeded for the present spec."""
+
+    @property
+    def requires_synced_resources(self) -> bool: ...
+
+
+@runtime_checkable
+class DeclaresPermissions(Protocol):
+    """A factory that says what the operator's account must be allowed for its backend."""
+
+    def permissions(self, config: Mapping[str, Any], /) -> Sequence[Rule]: ...
+
+
+@runtime_checkable
+class DeclaresMadeKinds(Protocol):
+    """A factory that says what kinds its backend makes for gangs, owned by them."""
+
+    def made_kinds(self, config: Mapping[str, Any], /) -> Sequence[GroupVersionKind]: ...
+
+
+@runtime_checkable
+class DeclaresOptions(Protocol):
+    """A factory that says what options its backend takes; ``None`` is anything."""
+
+    @property
+    def options_type(self) -> type[msgspec.Struct] | None: ...
+
+
+@runtime_checkable
+class DeclaresTopologyKind(Protocol):
+    """A factory that says, before there is a backend, what kind the topologies of its scheduler are."""
+
+    @property
+    def topology_gvk(self) -> GroupVersionKind: ...
+
+
+@runtime_checkable
+class Interfaced(Protocol):
+    """Says which version of this contract it was written for; see ``interface``."""
+
+    @property
+    def interface_version(self) -> str: ...
+
+
+@runtime_checkable
 class PodGangStatusObserver(Protocol):
     """Wants to know about changes of a gang's status."""
 
@@ -241,21 +302,19 @@ class Backend:
 
 def needs_delete_hook(backend: SchedulerBackend) -> bool:
     """Whether a gang must not go before the backend has cleared away; a backend of any make may say no."""
-    return bool(getattr(backend, "needs_delete_hook", True))
+    return backend.needs_delete_hook if isinstance(backend, DeletesByHand) else True
 
 
 def permissions_of(factory: BackendFactory, config: Mapping[str, Any]) -> Sequence[Rule]:
     """What a backend must be allowed; one that does not say is given a role by hand."""
-    declared = getattr(factory, "permissions", None)
-    return tuple(declared(config)) if declared is not None else ()
+    return tuple(factory.permissions(config)) if isinstance(factory, DeclaresPermissions) else ()
 
 
 def made_kinds_of(factory: BackendFactory, config: Mapping[str, Any]) -> Sequence[GroupVersionKind]:
     """Kinds of what a backend makes for gangs; none for one that does not say."""
-    declared = getattr(factory, "made_kinds", None)
-    return tuple(declared(config)) if declared is not None else ()
+    return tuple(factory.made_kinds(config)) if isinstance(factory, DeclaresMadeKinds) else ()
 
 
 def requires_synced_resources(backend: SchedulerBackend) -> bool:
     """Whether pods wait for what the backend makes."""
-    return bool(getattr(backend, "requires_synced_resources", False))
+    return isinstance(backend, RequiresSync) and backend.requires_synced_resources

@@ -12,6 +12,7 @@ from quarterdeck.client import Call, Client, Response
 from quarterdeck.client.wrapper import writing_through
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodGang
+from quarterdeck.runtime.loop.supervision import contained
 
 from .contract import SchedulerBackend
 from .error import BackendViolation
@@ -75,6 +76,10 @@ def _is_metadata_patch(call: Call) -> bool:
 
 
 async def awaited(result: Awaitable[None] | None) -> None:
-    """The end of a hook, plain or async."""
-    if result is not None:
+    """The end of a hook, plain or async; one that was cancelled though nobody cancelled us has failed."""
+    if result is None:
+        return
+    try:
         await result
+    except BaseException as raised:  # noqa: BLE001  code of others
+        raise contained(raised) from raised.__cause__

@@ -21,7 +21,8 @@ from quarterdeck.operators.grove.logic.kaigroup import merged_group, pod_group_o
 from quarterdeck.operators.grove.logic.kaiqueue import queue_of
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang
 from quarterdeck.operators.kai.types import PodGroup, Topology, TopologyLevel, TopologySpec
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconcile.ownership import ensure, is_ours, require_ours
 
 from .contract import Backend, HookContext, PodDraft, TopologyState
 from .error import BackendError
@@ -62,12 +63,14 @@ class KaiBackend(Backend):
                 groups=(Topology.type_info.group,),
                 resources=("topologies",),
                 verbs=("create", "delete", "get", "list", "watch"),
+                is_cluster_wide=True,
             ),
             Rule(
                 groups=(_DEFINITION.group,),
                 resources=("customresourcedefinitions",),
                 verbs=("get",),
                 resource_names=(_GROUPS_DEFINITION,),
+                is_cluster_wide=True,
             ),
         )
 
@@ -104,9 +107,14 @@ class KaiBackend(Backend):
         return self._makes_groups
 
     async def init(self) -> None:
-        """Find out what the installed KAI knows."""
-        if self._options.pod_groups == "auto":
+        """Find out what the installed KAI knows; refuses a cluster without PodGroups that are asked for."""
+        if self._options.pod_groups != "disabled":
             self._makes_groups = await is_served(self.client, PodGroup.type_info.gvk)
+        if self._options.pod_groups == "enabled" and not self._makes_groups:
+            raise BackendError(
+                f"podGroups: enabled needs PodGroup of {PodGroup.type_info.gvk.api_version}, which is not "
+                "served here: install KAI with its definitions, or set podGroups to auto or disabled"
+            )
         self._has_topologies = await is_served(self.client, Topology.type_info.gvk)
         if self._makes_groups:
             self._has_min_sub_group = await _knows_min_sub_group(self.client)
@@ -142,14 +150,9 @@ class KaiBackend(Backend):
         except MappingError as error:
             self.recorder.event(pod_gang, "Warning", "KAIBackendMappingFailed", _SYNC, str(error))
             raise BackendError(str(error)) from error
-        try:
-            present = await ctx.client.get(PodGroup, wanted.metadata.name, wanted.metadata.namespace)
-        except NotFound:
-            await ctx.client.create(wanted)
-            return
-        after = merged_group(present, wanted)
-        if after is not present:
-            await ctx.client.update(after)
+        await ensure(
+            ctx.client, wanted, lambda present: merged_group(present, wanted), manager=names.FIELD_MANAGER
+        )
 
     async def _wanted(self, ctx: HookContext, pod_gang: PodGang) -> PodGroup:
         owner = owning_set(pod_gang)
@@ -158,10 +161,13 @@ class KaiBackend(Backend):
         return pod_group_of(pod_gang, queue, has_min_sub_group=self._has_min_sub_group)
 
     async def on_pod_gang_delete(self, ctx: HookContext, pod_gang: PodGang) -> None:
-        """Delete the PodGroup."""
-        if self._makes_groups:
-            with ignore_not_found():
-                await ctx.client.delete(PodGroup, pod_gang.metadata.name, pod_gang.metadata.namespace)
+        """Delete the PodGroup, if it is the gang's."""
+        if not self._makes_groups:
+            return
+        with ignore_not_found():
+            present = await ctx.client.get(PodGroup, pod_gang.metadata.name, pod_gang.metadata.namespace)
+            if is_controlled_by(pod_gang, present.metadata):
+                await ctx.client.delete(present)
 
     def validate_pod_clique_set(self, ctx: HookContext, pcs: PodCliqueSet) -> None:
         """Refuse a set whose queue is not clear."""
@@ -182,8 +188,7 @@ class KaiBackend(Backend):
         except NotFound:
             await ctx.client.create(wanted)
             return
-        if not _is_ours(present, topology):
-            raise BackendError(f"Topology {present.metadata.name} exists and is not owned by Grove")
+        require_ours(wanted, present)
         if present.spec.levels != wanted.spec.levels:
             await ctx.client.delete(present)
             await ctx.client.create(wanted)
@@ -194,7 +199,7 @@ class KaiBackend(Backend):
             return
         with ignore_not_found():
             present = await ctx.client.get(Topology, self.topology_resource_name(topology))
-            if _is_ours(present, topology):
+            if is_ours(_topology_of(topology).metadata.owner_references, present.metadata.owner_references):
                 await ctx.client.delete(present)
 
     async def check_topology_drift(
@@ -218,13 +223,6 @@ def _topology_of(topology: ClusterTopologyBinding) -> Topology:
     metadata = set_owner_reference(topology, ObjectMeta(name=topology.metadata.name))
     levels = tuple(TopologyLevel(node_label=level.key) for level in topology.spec.levels)
     return Topology(metadata=metadata, spec=TopologySpec(levels=levels))
-
-
-def _is_ours(present: Topology, topology: ClusterTopologyBinding) -> bool:
-    owners = present.metadata.owner_references
-    return is_controlled_by(topology, present.metadata) or any(
-        owner.kind == topology.kind and owner.name == topology.metadata.name for owner in owners
-    )
 
 
 async def _knows_min_sub_group(client: Client) -> bool:

@@ -9,16 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quarterdeck.api import GroupVersionKind
-from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.koordinatorgroup import POD_GROUP, group_changes, plan_pod_groups
 from quarterdeck.operators.grove.logic.topology import constrained_place
 from quarterdeck.operators.grove.types import PodCliqueSet, PodGang
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 
 from .contract import Backend, HookContext, PodDraft
 from .error import BackendError
-from .owned import found_or_created
+from .owned import changed, found_or_created
 from .served import is_served
 
 __all__ = ["KoordinatorBackend"]
@@ -74,7 +73,7 @@ class KoordinatorBackend(Backend):
         for wanted in plan_pod_groups(pod_gang):
             present = await found_or_created(ctx, pod_gang, wanted)
             if present is not None and (patch := group_changes(present.to_dict(), wanted)):
-                await ctx.client.patch(present, MergePatch(patch))
+                await changed(ctx, present, patch)
 
     def validate_pod_clique_set(self, ctx: HookContext, pcs: PodCliqueSet) -> None:
         """Refuse topology constraints."""

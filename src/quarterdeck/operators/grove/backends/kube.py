@@ -24,7 +24,7 @@ from quarterdeck.operators.grove.logic.workloadplan import (
     plan_workload,
 )
 from quarterdeck.operators.grove.types import PodCliqueSet, PodGang
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 
 from .contract import Backend, HookContext, PodDraft
 from .error import BackendError
@@ -56,7 +56,7 @@ class KubeBackend(Backend):
         """Workloads and PodGroups, if it makes them."""
         if not config.get("gangScheduling"):
             return ()
-        verbs = ("create", "delete", "get", "list", "watch")
+        verbs = ("create", "delete", "get", "list", "patch", "watch")
         return (Rule(groups=(WORKLOAD.group,), resources=("podgroups", "workloads"), verbs=verbs),)
 
     @staticmethod

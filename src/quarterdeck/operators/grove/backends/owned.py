@@ -1,4 +1,4 @@
-"""Objects that a backend makes for a gang, and that no other gang may have."""
+"""Objects that a backend makes for a gang, and that nobody else may have."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from quarterdeck.api import DynamicObject, controller_of
-from quarterdeck.errors import NotFound
+from quarterdeck.client import MergePatch
+from quarterdeck.errors import AlreadyExists, NotFound
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.kinship import missing_metadata
 from quarterdeck.operators.grove.types import PodGang
+from quarterdeck.runtime.reconcile.ownership import require_ours
 
 from .contract import HookContext
-from .error import BackendError
 
-__all__ = ["found_or_created", "is_owned_by"]
+__all__ = ["changed", "found_or_created", "is_owned_by"]
 
 
 async def found_or_created(
@@ -20,18 +23,29 @@ async def found_or_created(
 ) -> DynamicObject | None:
     """The object of a gang as it is; ``None`` if it was not there and has been created.
 
-    Raises ``BackendError`` if there is one of that name that is somebody else's.
+    Raises ``ForeignObject``, which says whose it is, if there is one of that name that is somebody else's. If
+    somebody took the reference to the gang away, it is put back.
     """
     made = DynamicObject(dict(wanted))
-    name = made.metadata.name
+    name, namespace = made.metadata.name, made.metadata.namespace
     try:
-        present = await ctx.client.get(made.gvk, name, made.metadata.namespace)
+        present = await ctx.client.get(made.gvk, name, namespace)
     except NotFound:
-        await ctx.client.create(made)
-        return None
-    if not is_owned_by(present, gang):
-        raise BackendError(f"{made.gvk.kind} {name} exists and is not owned by this PodGang")
-    return present
+        try:
+            await ctx.client.create(made)
+            return None
+        except AlreadyExists:  # somebody was faster
+            present = await ctx.client.get(made.gvk, name, namespace)
+    require_ours(made, present, manager=names.FIELD_MANAGER)
+    if is_owned_by(present, gang):
+        return present
+    return await changed(ctx, present, {"metadata": missing_metadata(present.metadata, made.metadata)})
+
+
+async def changed(ctx: HookContext, present: DynamicObject, patch: Mapping[str, Any]) -> DynamicObject:
+    """Exactly this object with a merge patch: one that took its name meanwhile is left alone."""
+    metadata = {**patch.get("metadata", {}), "uid": present.metadata.uid}
+    return await ctx.client.patch(present, MergePatch({**patch, "metadata": metadata}))
 
 
 def is_owned_by(found: DynamicObject, gang: PodGang) -> bool:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import invalidate_caches
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from types import ModuleType
 from typing import Any, Final, TypeVar, cast
 
@@ -21,8 +21,9 @@ from quarterdeck.operators.grove import names
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.wire.fielderror import FieldError, invalid
 
-from .contract import BackendFactory
+from .contract import BackendFactory, DeclaresOptions
 from .error import BackendAlreadyRegistered, BackendError, BackendNotFound
+from .interface import INTERFACE, Interface
 
 __all__ = ["BackendRegistry", "backend", "default_registry", "get_factory", "register", "registered_names"]
 
@@ -39,14 +40,22 @@ _DISTRIBUTION: Final = "quarterdeck"
 class BackendRegistry:
     """Factories by name."""
 
-    def __init__(self, find: Callable[[], Sequence[EntryPoint]] | None = None) -> None:
-        """``find`` looks for the entry points of other distributions."""
+    def __init__(
+        self,
+        find: Callable[[], Sequence[EntryPoint]] | None = None,
+        *,
+        interface: Interface = INTERFACE,
+    ) -> None:
+        """``find`` looks for the entry points of other distributions; ``interface`` is what backends fit."""
+        self.interface: Final = interface
         self._find: Final = find if find is not None else _installed
         self._lock: Final = threading.RLock()
         self._factories: dict[str, BackendFactory] = {}
         self._broken: dict[str, Exception] = {}
         self._found: set[str] = set()
         """Names of factories that came from entry points."""
+        self._versions: dict[str, str] = {}
+        """Of the distributions that these came from."""
         self._allowed: frozenset[str] | None = None
         self._is_loaded = False
 
@@ -74,6 +83,11 @@ class BackendRegistry:
                 raise BackendNotFound(name)
             return _our_factory(name)
 
+    def version(self, name: str) -> str:
+        """The version of the distribution that a backend comes from; ``unknown`` for one made by hand."""
+        with self._lock:
+            return version(_DISTRIBUTION) if name in _OURS else self._versions.get(name, "unknown")
+
     def names(self) -> list[str]:
         """All names: ours, then the others in order."""
         with self._lock:
@@ -90,13 +104,13 @@ class BackendRegistry:
     def check_options(self, name: str, options: Mapping[str, Any], path: str) -> list[FieldError]:
         """What is wrong with the options of a backend, where it says what they are."""
         try:
-            kind = getattr(self.get_factory(name), "options_type", None)
+            factory = self.get_factory(name)
         except BackendError:
             return []  # the same error ends the start of the backend, with its cause
-        if kind is None:
+        if not isinstance(factory, DeclaresOptions) or factory.options_type is None:
             return []
         try:
-            msgspec.convert(options, kind)
+            msgspec.convert(options, factory.options_type)
         except msgspec.ValidationError as error:
             text, _, place = str(error).partition(" - at `$")
             return [invalid(f"{path}{place.rstrip('`')}", dict(options), text)]
@@ -138,6 +152,8 @@ class BackendRegistry:
             if not isinstance(loaded, ModuleType):  # a module registers what it has by itself
                 self.register(point.name, loaded)
                 self._found.add(point.name)
+                if point.dist is not None:
+                    self._versions[point.name] = point.dist.version
         except Exception as error:  # noqa: BLE001  code of others: it must not keep ours from starting
             _log.error("scheduler backend cannot be loaded", error, backend=point.name, trace=False)
             if point.name not in _OURS:

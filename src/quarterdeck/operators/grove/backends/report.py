@@ -100,21 +100,32 @@ class BackendReport:
         self._metrics.retired(backend)
 
     @contextmanager
-    def operating(self, backend: str, operation: Operation, pod_gang: PodGang | str) -> Iterator[None]:
+    def operating(self, backend: str, operation: Operation, pod_gang: PodGang) -> Iterator[None]:
         """The time of a hook; an error passes through, and is told about the gang."""
-        name = pod_gang if isinstance(pod_gang, str) else pod_gang.metadata.name
-        fields = {"backend": backend, "operation": _LOG_NAMES[operation], "podgang": name}
+        fields = {
+            "backend": backend,
+            "operation": _LOG_NAMES[operation],
+            "podgang": pod_gang.metadata.name,
+        }
         _log.info("Backend operation started", **fields)
         started = perf_counter()
         try:
-            yield
+            with self.telling(pod_gang, operation):
+                yield
         except Exception as error:
             self._metrics.operated(backend, operation, perf_counter() - started, is_success=False)
             _log.error("Backend operation failed", error, trace=False, **fields)
-            if isinstance(pod_gang, PodGang):
-                self.failed(pod_gang, _LOG_NAMES[operation], error)
             raise
         self._metrics.operated(backend, operation, perf_counter() - started, is_success=True)
+
+    @contextmanager
+    def telling(self, pod_gang: PodGang, operation: Operation) -> Iterator[None]:
+        """Tell the users of a gang what fails inside the block; the error passes through."""
+        try:
+            yield
+        except Exception as error:
+            self.failed(pod_gang, _LOG_NAMES[operation], error)
+            raise
 
     def failed(self, pod_gang: PodGang, operation: str, error: object) -> None:
         """Tell the users of a gang what failed, each thing once in a while."""

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.api import GroupVersionKind
-from quarterdeck.client import MergePatch
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.gangowner import MappingError, owning_set
@@ -17,11 +16,11 @@ from quarterdeck.operators.grove.logic.topology import constrained_place
 from quarterdeck.operators.grove.logic.volcanogroup import POD_GROUP, QUEUE, group_changes, plan_pod_group
 from quarterdeck.operators.grove.logic.volcanoqueue import volcano_queue
 from quarterdeck.operators.grove.types import PodCliqueSet, PodGang
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 
 from .contract import Backend, HookContext, PodDraft
 from .error import BackendError
-from .owned import found_or_created
+from .owned import changed, found_or_created
 
 __all__ = ["VolcanoBackend"]
 
@@ -42,12 +41,13 @@ class VolcanoBackend(Backend):
                 resources=("podgroups",),
                 verbs=("create", "get", "list", "patch", "watch"),
             ),
-            Rule(groups=(QUEUE.group,), resources=("queues",), verbs=("get",)),
+            Rule(groups=(QUEUE.group,), resources=("queues",), verbs=("get",), is_cluster_wide=True),
             Rule(
                 groups=(_DEFINITION.group,),
                 resources=("customresourcedefinitions",),
                 verbs=("get",),
                 resource_names=(_GROUPS_DEFINITION,),
+                is_cluster_wide=True,
             ),
         )
 
@@ -99,7 +99,7 @@ class VolcanoBackend(Backend):
             raise BackendError(str(error)) from error
         present = await found_or_created(ctx, pod_gang, wanted)
         if present is not None and (patch := group_changes(present.to_dict(), wanted, pod_gang)):
-            await ctx.client.patch(present, MergePatch(patch))
+            await changed(ctx, present, patch)
 
     async def validate_pod_clique_set(self, ctx: HookContext, pcs: PodCliqueSet) -> None:
         """Refuse topology constraints, and queues that are not clear, not there or not open."""

@@ -1,4 +1,4 @@
-"""Where an OperatorConfiguration may stand: alone, in values of upstream's chart, or in its ConfigMap."""
+"""Where an OperatorConfiguration may stand: alone, in upstream's ConfigMap or values, or among settings."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ def configuration_in(document: Mapping[str, Any]) -> Json:
         return _in_config_map(document)
     if kind is None and isinstance(document.get("config"), Mapping):
         return _of_values(document["config"])
+    if kind is None and isinstance(document.get("operators"), Mapping):
+        # as `up --config` and `run --config` take it, with other operators beside this one
+        return dict(document["operators"].get("grove") or {})
     return dict(document)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from quarterdeck.api import is_controlled_by
+from collections.abc import Mapping
+
+from quarterdeck.api import Writable, is_controlled_by
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names
@@ -31,16 +33,24 @@ async def adopt(ctx: Context[PodCliqueSet], hashes: Hashes) -> None:
         hash = hashes.cliques.get(clique_name_of(pclq))
         if hash is None:
             return
-        label = MergePatch({"metadata": {"labels": {names.TEMPLATE_HASH: hash}}})
         for pod in ctx.index(Pod, PODS_OF_CLIQUE(pclq.metadata.name, pclq.metadata.namespace)):
             if is_controlled_by(pclq, pod.metadata):
-                await ctx.patch(pod, label)
-        await ctx.patch(pclq, label)
+                await ctx.patch(pod, _stamp(pod, hash))
+        await ctx.patch(pclq, _stamp(pclq, hash))
         status = {"currentPodTemplateHash": hash, "currentPodCliqueSetGenerationHash": hashes.generation}
-        await ctx.client.status.patch(pclq, MergePatch({"status": status}))
+        await ctx.client.status.patch(pclq, _status(pclq, status))
 
     await slow_start(cliques, restamp)
     for pcsg in ctx.index(PodCliqueScalingGroup, controlled_by(pcs)):
         status = {"currentPodCliqueSetGenerationHash": hashes.generation}
-        await ctx.client.status.patch(pcsg, MergePatch({"status": status}))
+        await ctx.client.status.patch(pcsg, _status(pcsg, status))
     await write_status(ctx, pcs.status.evolve(current_generation_hash=hashes.generation))
+
+
+def _stamp(obj: Writable, hash: str) -> MergePatch:
+    """The hash on exactly this object: one that took its name meanwhile has its own."""
+    return MergePatch({"metadata": {"uid": obj.metadata.uid, "labels": {names.TEMPLATE_HASH: hash}}})
+
+
+def _status(obj: Writable, status: Mapping[str, str]) -> MergePatch:
+    return MergePatch({"metadata": {"uid": obj.metadata.uid}, "status": status})

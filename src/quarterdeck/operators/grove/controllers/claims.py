@@ -12,15 +12,19 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.claimplan import ClaimPlan, claim_metadata, shares_anything
 from quarterdeck.operators.grove.logic.label import managed_labels
 from quarterdeck.operators.grove.types import PodCliqueSet
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 
-from .outcome import step
+from .outcome import put_back, step
 
 __all__ = ["CLAIM_RULES", "sync_claims"]
 
 CLAIM_RULES = (
-    Rule(groups=("resource.k8s.io",), resources=("resourceclaims",), verbs=("create", "delete", "list")),
+    Rule(
+        groups=("resource.k8s.io",),
+        resources=("resourceclaims",),
+        verbs=("create", "delete", "get", "list", "patch"),
+    ),
     Rule(groups=("resource.k8s.io",), resources=("resourceclaimtemplates",), verbs=("get",)),
 )
 
@@ -59,7 +63,8 @@ async def _create(ctx: Context[Any], pcs: PodCliqueSet, owner: Writable, plan: C
         external = await ctx.get(ResourceClaimTemplate, plan.template, namespace, live=True)
         spec = external.spec.spec
     metadata = set_controller_reference(owner, claim_metadata(pcs, plan, internal))
+    claim = ResourceClaim(metadata=metadata, spec=spec)
     try:
-        await ctx.create(ResourceClaim(metadata=metadata, spec=spec))
+        await ctx.create(claim)
     except AlreadyExists:
-        return
+        await put_back(ctx, claim)

@@ -7,7 +7,7 @@ from typing import Final
 
 from quarterdeck.api import Key, UnsetType
 from quarterdeck.api.k8s import Pod, PriorityClass
-from quarterdeck.client import JsonPatch
+from quarterdeck.client import JsonPatch, MergePatch
 from quarterdeck.errors import Invalid, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.index import CLIQUES_OF_GANG
@@ -18,9 +18,14 @@ from quarterdeck.operators.grove.logic.gate import gates_left, is_gang_scheduled
 from quarterdeck.operators.grove.logic.label import set_index_of
 from quarterdeck.operators.grove.logic.membership import clique_name_of, group_index_of, min_available_of
 from quarterdeck.operators.grove.logic.podchoice import PodIndexError, choose_doomed, free_indices
-from quarterdeck.operators.grove.logic.podplan import PodSurroundings, finished_pod, gated_pod
+from quarterdeck.operators.grove.logic.podplan import (
+    PodSurroundings,
+    finished_pod,
+    gated_pod,
+    membership_labels,
+)
 from quarterdeck.operators.grove.logic.podstate import has_our_gate, is_active
-from quarterdeck.operators.grove.logic.startup import parents_of
+from quarterdeck.operators.grove.logic.startorder import parents_of
 from quarterdeck.operators.grove.types import PodClique, PodCliqueSet, PodGang
 from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
@@ -54,6 +59,7 @@ class CliquePods:
     ) -> None:
         """Create and delete pods, take the next step of an update, let pods through."""
         pods = list(ctx.index(Pod, controlled_by(ctx.obj)))
+        await _put_back_labels(ctx, pods)
         await self._resize(ctx, pcs, pods, expected_hash, sweep)
         await self._update(ctx, pods)
         await self._open_gates(ctx, pods, sweep)
@@ -95,14 +101,13 @@ class CliquePods:
             raise StepError("ERR_POD_INDEX", "Create", "failed to find indices for pods", error) from error
         around = await self._surroundings(ctx, pcs)
         gang = await _find_gang(ctx, pclq.metadata.labels.get(names.PODGANG, ""))
-        if gang is None:
-            raise NotYet("the PodGang of the pods does not exist yet")
-        scheduler = gang.metadata.labels.get(names.SCHEDULER_NAME, "")
+        if gang is None or not gang.metadata.labels.get(names.SCHEDULER_NAME):
+            raise NotYet("the PodGang of the pods does not exist yet, or has no backend")
         taken = [*_indices(pclq, [pod for pod in pods if is_active(pod)]), *indices]
         await sync_claims(ctx, pcs, pclq, clique_claims(pcs, pclq, taken))
 
         async def create(index: int) -> None:
-            pod = self._build(pclq, around, index, scheduler)
+            pod = self._build(pclq, around, index, gang)
             pod = with_claims(pod, used_claims(pcs, pclq, index))
             try:
                 created = await ctx.create(pod)
@@ -115,13 +120,13 @@ class CliquePods:
         with step("ERR_CREATE_POD", "failed to create pods", "Create"):
             await slow_start(indices, create)
 
-    def _build(self, pclq: PodClique, around: PodSurroundings, index: int, scheduler: str) -> Pod:
+    def _build(self, pclq: PodClique, around: PodSurroundings, index: int, gang: PodGang) -> Pod:
         if around.parents and not around.init_image:
             error = QuarterdeckError(_NO_IMAGE)
             raise StepError("ERR_BUILD_POD_RESOURCE", "Create", "failed to build pod", error)
         pod = gated_pod(pclq, around, index)
         try:
-            pod = self._shared.backends.prepare_pod(pod, scheduler)
+            pod = self._shared.backends.prepare_pod(pod, gang)
         except Exception as error:
             text = "failed to prepare pod spec with scheduler backend"
             raise StepError("ERR_BUILD_POD_RESOURCE", "Create", text, error) from error
@@ -163,11 +168,13 @@ class CliquePods:
         progress = pclq.status.update_progress
         if isinstance(progress, UnsetType) or not is_updating(progress):
             return
+        if progress.pod_template_hash != pclq.metadata.labels.get(names.TEMPLATE_HASH):
+            return  # of a template that changed meanwhile: the update begins anew when it is our turn
         _, going = self._expected.settle(pclq.metadata.uid, pods)
         if going:
             return  # what was deleted last is not seen yet
         least = min_available_of(pclq.spec.replicas, pclq.spec.min_available)
-        taken = next_step(progress, pods, least=least, now=ctx.now())
+        taken = next_step(progress, pods, replicas=pclq.spec.replicas, least=least, now=ctx.now())
         with step("ERR_ROLLING_UPDATE", "failed to update pods", "Delete"):
             if taken.progress is not progress:
                 # Written first: whoever continues after a crash must know which pod is being replaced.
@@ -208,6 +215,21 @@ class CliquePods:
         return []
 
 
+async def _put_back_labels(ctx: Context[PodClique], pods: Iterable[Pod]) -> None:
+    """Labels by which pods are found, should somebody have changed them."""
+    wanted = membership_labels(ctx.obj)
+    for pod in pods:
+        labels = pod.metadata.labels
+        lost = {key: value for key, value in wanted.items() if labels.get(key) != value}
+        if lost and not pod.metadata.is_deleting:
+            if await _find_gang(ctx, wanted.get(names.PODGANG, "")) is None:
+                return  # our own labels may be what somebody has changed
+            with step("ERR_LABEL_POD", f"failed to put labels back on pod {pod.metadata.name}", "Update"):
+                patch = {"metadata": {"uid": pod.metadata.uid, "labels": lost}}
+                with ignore_not_found():
+                    await ctx.patch(pod, MergePatch(patch))
+
+
 def _indices(pclq: PodClique, pods: Iterable[Pod]) -> list[int]:
     found = (naming.pod_index(pclq.metadata.name, pod.spec.hostname) for pod in pods)
     return sorted(index for index in found if index is not None)
@@ -224,7 +246,8 @@ async def _open_gate(ctx: Context[PodClique], pod: Pod) -> None:
     """Remove our gate and no other; the list must be what was seen."""
     before = [{"name": gate.name} for gate in pod.spec.scheduling_gates]
     after = [{"name": gate.name} for gate in gates_left(pod)]
-    patch = [
+    patch: list[dict[str, object]] = [
+        {"op": "test", "path": "/metadata/uid", "value": pod.metadata.uid},
         {"op": "test", "path": "/spec/schedulingGates", "value": before},
         {"op": "replace", "path": "/spec/schedulingGates", "value": after},
     ]

@@ -11,11 +11,11 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.label import managed_labels
 from quarterdeck.operators.grove.logic.mnnvl import COMPUTE_DOMAIN, domain_groups, plan_compute_domains
 from quarterdeck.operators.grove.types import PodCliqueSet
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 
-from .outcome import step, telling_failure
+from .outcome import put_back, step, telling_failure
 
 __all__ = ["COMPUTE_DOMAIN_RULE", "release_domains", "sync_domains"]
 
@@ -69,6 +69,7 @@ async def _create(ctx: Context[PodCliqueSet], domain: DynamicObject) -> None:
         with telling_failure(ctx, "ComputeDomainCreateFailed", f"ComputeDomain {key} creation failed"):
             await ctx.create(domain)
     except AlreadyExists:
+        await put_back(ctx, domain)
         return
     ctx.event("Normal", "ComputeDomainCreateSuccessful", f"ComputeDomain {key} created successfully")
 
@@ -79,5 +80,5 @@ async def _remove(ctx: Context[PodCliqueSet], domain: DynamicObject) -> None:
     with telling_failure(ctx, "ComputeDomainDeleteFailed", failure), ignore_not_found():
         after = remove_finalizer(domain.metadata, names.COMPUTE_DOMAIN_FINALIZER)
         await change_finalizers(ctx.client, domain, after)
-        await ctx.client.delete(COMPUTE_DOMAIN, name, domain.metadata.namespace)
+        await ctx.delete(domain)
     ctx.event("Normal", "ComputeDomainDeleteSuccessful", f"Deleted ComputeDomain {name}")

@@ -45,27 +45,29 @@ class OperatorStatus:
         """The backend that was active in the life before."""
         self.options: Mapping[str, Mapping[str, Any]] = {}
         """Options of backends by name; until they are set, what the life before has left."""
-        self._active = ""
+        self.active = ""
+        """The backend that is active in this process; empty before it has started."""
 
-    async def read(self) -> None:
-        """Find out what was."""
+    async def read(self) -> Mapping[str, Mapping[str, Any]]:
+        """Find out what was; returns the options of the backends of then, by name."""
         try:
             self._object = await self._client.get(ConfigMap, self._metadata.name, self._metadata.namespace)
         except NotFound:
-            return
+            return {}
         data = self._object.data
-        self.previous = self._active = data.get(_ACTIVE, "")
+        self.previous = data.get(_ACTIVE, "")
         try:
             self.options = msgspec.json.decode(data.get(_OPTIONS, "{}"), type=dict[str, dict[str, Any]])
         except msgspec.DecodeError as error:
             _log.warning("cannot read the options of earlier backends", error)
+        return self.options
 
-    async def write(self, active: str = "") -> None:
+    async def write(self) -> None:
         """Say what is; a cluster that cannot be told does not keep the operator from working."""
-        self._active = active or self._active
         data = {_CONDITIONS: msgspec.json.encode(self.document()[_CONDITIONS]).decode()}
-        if self._active:
-            data[_ACTIVE] = self._active
+        active = self.active or self.previous
+        if active:
+            data[_ACTIVE] = active
         options = {name: each for name, each in sorted(self.options.items()) if each}
         if options:
             data[_OPTIONS] = msgspec.json.encode(options).decode()
@@ -90,9 +92,15 @@ class OperatorStatus:
         action, text = _action("Init", backend), self._report.condition.message
         self._recorder.event(self._object, "Warning", "BackendInitializationFailed", action, text)
 
+    def deprecated(self, notices: Mapping[str, str]) -> None:
+        """Backends, by name, that an operator to come will refuse, and why."""
+        for backend, text in sorted(notices.items()):
+            action = _action("Deprecate", backend)
+            self._recorder.event(self._object, "Warning", "BackendInterfaceDeprecated", action, text)
+
     def document(self) -> dict[str, Any]:
         """The same for those who ask over HTTP."""
-        return {_CONDITIONS: [to_dict(self._report.condition)], _ACTIVE: self._active}
+        return {_CONDITIONS: [to_dict(self._report.condition)], _ACTIVE: self.active}
 
 
 def _action(*words: str) -> str:

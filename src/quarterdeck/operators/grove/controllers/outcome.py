@@ -7,15 +7,38 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from quarterdeck.api import Resource, Time, to_dict
-from quarterdeck.client import MergePatch, merge_patch
-from quarterdeck.errors import AlreadyExists, Conflict, NotFound, QuarterdeckError
+from quarterdeck.api import GroupVersionKind, Resource, Time, Writable, to_dict
+from quarterdeck.client import MergePatch, metadata_of
+from quarterdeck.errors import (
+    AlreadyExists,
+    Conflict,
+    ForeignObject,
+    NotFound,
+    QuarterdeckError,
+    ignore_not_found,
+)
 from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.kinship import missing_metadata
+from quarterdeck.operators.grove.logic.verdict import Verdict, with_verdicts
 from quarterdeck.operators.grove.types import LastError
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
+from quarterdeck.runtime.reconcile.statuswrite import write_status as send_status
 
-__all__ = ["NotYet", "StepError", "Sweep", "slow_start", "step", "telling_failure", "write_status"]
+__all__ = [
+    "NotYet",
+    "StepError",
+    "Sweep",
+    "put_back",
+    "report_status",
+    "set_condition",
+    "slow_start",
+    "step",
+    "telling_failure",
+    "write_status",
+]
+
+_SOON: Final = 0.02
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
@@ -53,8 +76,8 @@ def telling_failure(ctx: Context[Any], reason: str, text: str) -> Iterator[None]
     """Tell the object by an event what fails inside the block; the error goes on."""
     try:
         yield
-    except (NotYet, Conflict, AlreadyExists):
-        raise  # no failure: what comes by itself, and what is there already
+    except (NotYet, Conflict, AlreadyExists, ForeignObject):
+        raise  # no failure: what comes by itself, what is there already; whose it is is told at the end
     except QuarterdeckError as error:
         ctx.event("Warning", reason, f"{text}: {error}")
         raise
@@ -88,6 +111,14 @@ class Sweep:
         except QuarterdeckError as error:
             self.error = error
 
+    @property
+    def foreign(self) -> ForeignObject | None:
+        """Somebody else's object that has a name that was needed."""
+        for error in (self.error, getattr(self.error, "__cause__", None)):
+            if isinstance(error, ForeignObject):
+                return error
+        return None
+
     def errors(self, before: Sequence[LastError], now: Time) -> tuple[LastError, ...]:
         """What the status tells about errors; the same again keeps its date."""
         if self.error is None:
@@ -102,29 +133,61 @@ class Sweep:
 
     def end(self) -> Result | None:
         """The result of the pass; raises the error that ended it."""
-        if self.error is not None:
+        if self.foreign is not None:
+            self.come_back(names.RETRY)  # when it is gone nobody tells us, for it was never ours
+        elif self.error is not None:
             raise self.error
         return Requeue(after=self.after, reason="not-yet") if self.after is not None else None
 
 
-async def write_status(ctx: Context[R], status: Any, *, is_shared: bool = False) -> bool:
-    """Write the status of the object if it differs; returns whether it did.
-
-    ``is_shared``: others write parts of it, too. Raises ``Conflict`` then if they did meanwhile.
-    """
-    before = to_dict(getattr(ctx.obj, "status"))  # noqa: B009  every kind here has one
-    difference = merge_patch(before, to_dict(status))
-    if not difference:
+async def write_status(ctx: Context[R], status: Any) -> bool:
+    """Write the status of the object if it differs; returns whether it did. Conditions of others stay."""
+    before, after = to_dict(getattr(ctx.obj, "status")), to_dict(status)  # noqa: B009  every kind here has one
+    if before == after:
         return False
-    metadata = {"uid": ctx.obj.metadata.uid}
-    if is_shared:
-        metadata["resourceVersion"] = ctx.obj.metadata.resource_version
-    patch = {"metadata": metadata, "status": difference}
     try:
-        ctx.replace(await ctx.client.status.patch(ctx.obj, MergePatch(patch)))
+        answer = await send_status(ctx.client, ctx.obj, before, after)
     except NotFound:
         ctx.note_gone()
+        return True
+    if answer is not None:
+        ctx.replace(ctx.client.represent(type(ctx.obj)).read(answer))
     return True
+
+
+async def report_status(ctx: Context[R], status: Any, sweep: Sweep) -> bool:
+    """Write the status at the end of a pass; if others write all the time, look again soon.
+
+    Returns whether the status is what is given now. When a name is found to be taken, an event says by whom.
+    """
+    before = getattr(ctx.obj, "status").last_errors  # noqa: B009  every kind here has one
+    try:
+        await write_status(ctx, status)
+    except Conflict:
+        sweep.come_back(_SOON, "conflict")
+        return False
+    if sweep.foreign is not None and status.last_errors != before:
+        ctx.event("Warning", "NameTaken", str(sweep.foreign))
+    return True
+
+
+async def put_back(ctx: Context[Any], wanted: Writable) -> None:
+    """An object of ours that is made once is there: put back what others took off its metadata."""
+    kind = metadata_of(GroupVersionKind.parse(wanted.api_version, wanted.kind))
+    with ignore_not_found():
+        present = await ctx.client.get(kind, wanted.metadata.name, wanted.metadata.namespace)
+        missing = missing_metadata(present.metadata, wanted.metadata)
+        if missing and not present.metadata.is_deleting:
+            patch = {"metadata": {**missing, "uid": present.metadata.uid}}
+            await ctx.patch(wanted, MergePatch(patch))
+
+
+async def set_condition(ctx: Context[Any], obj: Resource, verdict: Verdict, **fields: object) -> None:
+    """Set one condition of an object that others set conditions of, and plain fields of its status."""
+    status: Any = getattr(obj, "status")  # noqa: B009  every kind here has one
+    conditions = with_verdicts(status.conditions, (verdict,), now=ctx.now())
+    before = to_dict(status)
+    await send_status(ctx.client, obj, before, {**before, **fields, "conditions": to_dict(conditions)})
 
 
 async def slow_start(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> None:

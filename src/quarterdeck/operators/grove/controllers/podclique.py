@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.api import Key, UnsetType
+from quarterdeck.api import Key, controller_of
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.k8s.resource import ResourceClaim
 from quarterdeck.errors import NotFound
@@ -16,9 +16,8 @@ from quarterdeck.operators.grove.index import (
     CLIQUES_OF_SET,
     CONTROLLER,
 )
-from quarterdeck.operators.grove.logic.cliqueupdate import begin_update, noted_update
+from quarterdeck.operators.grove.logic.cliqueupdate import begin_update, is_due, is_noted, noted_update
 from quarterdeck.operators.grove.logic.membership import clique_name_of, is_on_delete
-from quarterdeck.operators.grove.logic.podstate import template_hash
 from quarterdeck.operators.grove.logic.setupdate import is_turn_of, is_updating
 from quarterdeck.operators.grove.logic.status import clique_status
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
@@ -29,18 +28,20 @@ from quarterdeck.runtime.controller.gathering import Gathering
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import generation_changed, labels_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.controller.source import ChannelSource
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result
 
 from .cliquepods import CliquePods
-from .outcome import Sweep, step, write_status
+from .cliquewrite import is_child
+from .outcome import Sweep, report_status, step, write_status
 from .predicate import (
     GANG_MATTERS_TO_CLIQUE,
     GROUP_MATTERS_TO_CLIQUE,
-    IS_GONE,
     IS_MANAGED,
+    IS_OR_WAS_MANAGED,
+    IS_TOUCHED,
     NEWS,
     POD_MATTERS,
     SCHEDULED_CHANGED,
@@ -66,14 +67,29 @@ class CliqueReconciler(Reconciler[PodClique]):
         return NEWS if key in self._pods.awaited else self._news(key)
 
     async def reconcile(self, ctx: Context[PodClique]) -> Result | None:
-        """One pass: pods, then status."""
+        """One pass: pods, then status. One that goes takes its pods with it."""
+        if ctx.obj.metadata.is_deleting:
+            self._pods.forget(ctx.obj)
+        elif not is_child(ctx.obj, PodCliqueSet, PodCliqueScalingGroup):
+            return None  # of somebody else: not even our finalizer is for it
+        async with ctx.finalizer(names.CLIQUE_FINALIZER) as scope:
+            if scope.is_deleting:
+                return None
+            scope.keep()
+            return await self._pass(ctx)
+
+    async def _pass(self, ctx: Context[PodClique]) -> Result | None:
         labels = ctx.obj.metadata.labels
         try:
             pcs = await ctx.get(PodCliqueSet, labels.get(names.PART_OF, ""), ctx.key.namespace)
         except NotFound:
             return None
+        owner = controller_of(ctx.obj.metadata.owner_references)
+        assert owner is not None
         if pcs.metadata.is_deleting:
             return None
+        if owner.kind == pcs.kind and owner.uid != pcs.metadata.uid:
+            return None  # of an earlier set of that name: it goes with it
         hashes = self._shared.hashes(pcs)
         expected = hashes.cliques.get(clique_name_of(ctx.obj), "")
         sweep = Sweep()
@@ -81,11 +97,6 @@ class CliqueReconciler(Reconciler[PodClique]):
         if sweep.error is not None or not sweep.is_followed:
             await self._report(ctx, pcs, expected, sweep)
         return sweep.end()
-
-    async def released(self, ctx: Context[PodClique]) -> Result | None:
-        """A PodClique goes, and its pods with it."""
-        self._pods.forget(ctx.obj)
-        return None
 
     async def _steps(
         self,
@@ -108,16 +119,12 @@ class CliqueReconciler(Reconciler[PodClique]):
             return  # the set has not looked at its new templates yet
         if pclq.metadata.labels.get(names.TEMPLATE_HASH) != expected:
             return  # our own template is not the new one yet, or never will be: groups make PodCliques anew
-        progress = pclq.status.update_progress
-        if not isinstance(progress, UnsetType) and (
-            progress.pod_clique_set_generation_hash == hashes.generation
-            and progress.pod_template_hash == expected
-        ):
-            return
-        pods, update = ctx.index(Pod, controlled_by(pclq)), pcs.status.update_progress
-        if all(template_hash(pod) == expected for pod in pods if not pod.metadata.is_deleting):
+        pods, update = list(ctx.index(Pod, controlled_by(pclq))), pcs.status.update_progress
+        if not is_due(pclq.status.update_progress, pods, hashes.generation, expected):
             return
         if is_on_delete(pcs.spec.update_strategy):
+            if is_noted(pclq.status.update_progress, hashes.generation, expected):
+                return  # old pods stay until somebody deletes them
             begun = noted_update(hashes.generation, expected, ctx.now())
         elif names.SCALING_GROUP in pclq.metadata.labels:
             return
@@ -141,8 +148,8 @@ class CliqueReconciler(Reconciler[PodClique]):
             now=now,
         )
         status = status.evolve(last_errors=sweep.errors(status.last_errors, now))
-        await write_status(ctx, status)
-        if before and not status.scheduled_replicas:
+        is_told = await report_status(ctx, status, sweep)
+        if is_told and before and not status.scheduled_replicas:
             text = f"All scheduled pods lost (was {before}). {_LOST}"
             ctx.event("Warning", "AllScheduledReplicasLost", text)
 
@@ -174,8 +181,8 @@ def clique_controller(shared: SharedState) -> Controller[PodClique]:
     return (
         Builder(name=names.CLIQUE_CONTROLLER)
         .for_(PodClique, predicates=[IS_MANAGED, generation_changed | labels_changed])
-        .owns(Pod, predicates=[IS_MANAGED, POD_MATTERS], delay=reconciler.news_period)
-        .owns(ResourceClaim, predicates=[IS_MANAGED, IS_GONE], optional=True, only_metadata=True)
+        .owns(Pod, predicates=[IS_OR_WAS_MANAGED, POD_MATTERS], delay=reconciler.news_period)
+        .owns(ResourceClaim, predicates=[IS_TOUCHED], optional=True, only_metadata=True)
         .watches(PodGang, to=_of_gang, predicates=[GANG_MATTERS_TO_CLIQUE])
         .watches(PodClique, to=_of_scaled_gangs, predicates=[SCHEDULED_CHANGED])
         .watches(PodCliqueSet, to=_of_set, predicates=[SET_UPDATES])
@@ -183,10 +190,15 @@ def clique_controller(shared: SharedState) -> Controller[PodClique]:
         .source(ChannelSource(shared.cliques, name="gangs of backends"))
         .indexes(PodClique, CONTROLLER, CLIQUES_OF_SET, CLIQUES_OF_GANG, CLIQUES_OF_BASE_GANG)
         .indexes(Pod, CONTROLLER)
-        .finalizer(names.CLIQUE_FINALIZER, reconciler.released)
         .rbac(
+            Rule(groups=(names.GROUP,), resources=("podcliques",), verbs=("patch",)),
             Rule(groups=("",), resources=("pods",), verbs=("create", "delete", "patch")),
-            Rule(groups=("scheduling.k8s.io",), resources=("priorityclasses",), verbs=("get",)),
+            Rule(
+                groups=("scheduling.k8s.io",),
+                resources=("priorityclasses",),
+                verbs=("get",),
+                is_cluster_wide=True,
+            ),
         )
         .options(
             max_concurrent_reconciles=shared.configuration.controllers.pod_clique.concurrent_syncs,

@@ -38,25 +38,25 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext, MapFunction
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result
 from quarterdeck.runtime.reconcile.upsert import UpsertResult, create_or_patch
 
 from .adoption import adopt
 from .claims import CLAIM_RULES, sync_claims
-from .cliquewrite import upsert_clique
+from .cliquewrite import put_back_owners, upsert_clique
 from .computedomains import COMPUTE_DOMAIN_RULE, release_domains, sync_domains
 from .crowd import Crowds
-from .outcome import Sweep, slow_start, step, telling_failure, write_status
+from .outcome import Sweep, report_status, slow_start, step, telling_failure, write_status
 from .predicate import (
     CLIQUE_MATTERS_TO_SET,
     GANG_MATTERS_TO_SET,
     GROUP_CLIQUE_MATTERS_TO_SET,
     GROUP_MATTERS_TO_SET,
-    IS_GONE,
     IS_MANAGED,
     IS_NEW,
+    IS_TOUCHED,
     SET_MATTERS,
 )
 from .setchildren import SetChildren
@@ -149,6 +149,7 @@ class SetReconciler(Reconciler[PodCliqueSet]):
             def change(draft: Draft[PodCliqueScalingGroup]) -> None:
                 draft.metadata.labels = dict(group.metadata.labels)
                 draft.metadata.annotations = dict(group.metadata.annotations)
+                put_back_owners(draft, group)
                 draft.spec.min_available = group.spec.min_available
                 draft.spec.clique_names = list(group.spec.clique_names)
 
@@ -190,7 +191,7 @@ class SetReconciler(Reconciler[PodCliqueSet]):
         )
         if sweep.is_complete:
             status = status.evolve(observed_generation=pcs.metadata.generation)
-        await write_status(ctx, status)
+        await report_status(ctx, status, sweep)
 
 
 async def _delete_others(
@@ -248,13 +249,13 @@ def set_controller(shared: SharedState) -> Controller[PodCliqueSet]:
         .watches(Pod, to=_set_of_pod, predicates=[IS_MANAGED, IS_NEW], delay=reconciler.crowds.changed)
         .owns(PodCliqueScalingGroup, predicates=[GROUP_MATTERS_TO_SET], delay=reconciler.crowds.changed)
         .owns(PodGang, predicates=[GANG_MATTERS_TO_SET], delay=reconciler.crowds.changed)
-        .owns(Service, predicates=[IS_GONE])
-        .owns(ServiceAccount, predicates=[IS_GONE])
-        .owns(Role, predicates=[IS_GONE])
-        .owns(RoleBinding, predicates=[IS_GONE])
-        .owns(HorizontalPodAutoscaler, predicates=[IS_GONE])
+        .owns(Service, predicates=[IS_TOUCHED])
+        .owns(ServiceAccount, predicates=[IS_TOUCHED])
+        .owns(Role, predicates=[IS_TOUCHED])
+        .owns(RoleBinding, predicates=[IS_TOUCHED])
+        .owns(HorizontalPodAutoscaler, predicates=[IS_TOUCHED])
         .owns(Secret, only_metadata=True)
-        .owns(ResourceClaim, predicates=[IS_MANAGED, IS_GONE], optional=True, only_metadata=True)
+        .owns(ResourceClaim, predicates=[IS_TOUCHED], optional=True, only_metadata=True)
         .indexes(PodClique, CONTROLLER, CLIQUES_OF_GANG, CLIQUES_OF_SET)
         .indexes(PodCliqueScalingGroup, CONTROLLER)
         .indexes(PodGang, CONTROLLER)
@@ -279,7 +280,7 @@ def set_controller(shared: SharedState) -> Controller[PodCliqueSet]:
     )
     if shared.has_mnnvl:
         builder.rbac(COMPUTE_DOMAIN_RULE)
-        builder.owns(COMPUTE_DOMAIN, predicates=[IS_GONE], optional=True, only_metadata=True)
+        builder.owns(COMPUTE_DOMAIN, predicates=[IS_TOUCHED], optional=True, only_metadata=True)
     if shared.has_topology:
         builder.watches(ClusterTopologyBinding, to=_sets_using(shared))
     return builder.build(reconciler)

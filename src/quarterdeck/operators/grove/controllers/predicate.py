@@ -22,9 +22,10 @@ __all__ = [
     "GROUP_CLIQUE_MATTERS_TO_SET",
     "GROUP_MATTERS_TO_CLIQUE",
     "GROUP_MATTERS_TO_SET",
-    "IS_GONE",
     "IS_MANAGED",
     "IS_NEW",
+    "IS_OR_WAS_MANAGED",
+    "IS_TOUCHED",
     "NEWS",
     "POD_MATTERS",
     "SCHEDULED_CHANGED",
@@ -47,9 +48,23 @@ IS_MANAGED: Final = label_matches({names.MANAGED_BY: names.OPERATOR})
 NEWS: Final = 0.1
 """Seconds for which changes are gathered that are told about, and little else."""
 
-IS_GONE: Final = Predicate("is_gone", create=_no, update=_no, generic=_no)
-"""Deleted."""
 
+def _child_facts(child: Any) -> object:
+    """What others may change of a child that is not its status."""
+    metadata = child.metadata
+    body = tuple(getattr(child, field, None) for field in _BODY)
+    return (
+        metadata.is_deleting,
+        metadata.generation,
+        metadata.labels,
+        metadata.owner_references,
+        body,
+    )
+
+
+_BODY: Final = ("spec", "rules", "subjects", "role_ref", "automount_service_account_token")
+IS_TOUCHED: Final = Predicate("is_touched", create=_no, update=_facts_changed(_child_facts), generic=_no)
+"""Deleted, or edited: a child that is not as it was made."""
 
 IS_NEW: Final = Predicate(
     "is_new", create=lambda event: not event.is_initial, update=_no, delete=_no, generic=_no
@@ -102,6 +117,8 @@ def _clique_facts(pclq: PodClique) -> object:
     return (
         pclq.metadata.generation,
         pclq.metadata.is_deleting,
+        pclq.metadata.labels,
+        pclq.metadata.owner_references,
         status.replicas,
         status.ready_replicas,
         status.scheduled_replicas,
@@ -126,7 +143,8 @@ def _member_facts(pclq: PodClique) -> object:
     return (
         pclq.metadata.generation,
         pclq.metadata.is_deleting,
-        pclq.metadata.labels.get(names.TEMPLATE_HASH),
+        pclq.metadata.labels,
+        pclq.metadata.owner_references,
         status.ready_replicas >= least,
         status.scheduled_replicas >= least,
         status.current_pod_clique_set_generation_hash,
@@ -164,6 +182,8 @@ def _group_facts(pcsg: PodCliqueScalingGroup) -> object:
     return (
         pcsg.metadata.generation,
         pcsg.metadata.is_deleting,
+        pcsg.metadata.labels,
+        pcsg.metadata.owner_references,
         status.available_replicas,
         status.updated_replicas,
         status.current_pod_clique_set_generation_hash,
@@ -178,12 +198,13 @@ GROUP_MATTERS_TO_SET: Final = Predicate(
 """A group changed what its set looks at, or is gone."""
 
 
-def _gang_status(gang: PodGang) -> object:
-    return gang.metadata.is_deleting, gang.status
+def _whole_gang(gang: PodGang) -> object:
+    metadata = gang.metadata
+    return metadata.is_deleting, metadata.generation, metadata.labels, metadata.owner_references, gang.status
 
 
-GANG_MATTERS_TO_SET: Final = Predicate("gang_matters_to_set", update=_facts_changed(_gang_status))
-"""A gang is there, is gone, or has another status."""
+GANG_MATTERS_TO_SET: Final = Predicate("gang_matters_to_set", update=_facts_changed(_whole_gang))
+"""A gang is there, is gone, or is another than it was."""
 
 
 def _gang_facts(gang: PodGang) -> object:
@@ -222,6 +243,8 @@ def _pod_facts(pod: Pod) -> object:
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     return (
         pod.metadata.is_deleting,
+        pod.metadata.labels,
+        pod.metadata.owner_references,
         pod.status.phase,
         is_ready(pod),
         has_failed(pod),
@@ -230,6 +253,15 @@ def _pod_facts(pod: Pod) -> object:
         tuple((each.status, each.reason) for each in pod.status.conditions if each.type == "PodScheduled"),
     )
 
+
+def _is_managed(obj: Any) -> bool:
+    return bool(obj.metadata.labels.get(names.MANAGED_BY) == names.OPERATOR)
+
+
+IS_OR_WAS_MANAGED: Final = IS_MANAGED | Predicate(
+    "was_managed", create=_no, update=lambda event: _is_managed(event.old_object), delete=_no, generic=_no
+)
+"""Made by this operator, though somebody may have taken the label off just now."""
 
 POD_MATTERS: Final = Predicate("pod_matters", update=_facts_changed(_pod_facts))
 """A pod is there, is gone, or changed what its PodClique counts."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from quarterdeck.api import Resource, controller_of, is_controlled_by
+from quarterdeck.api import Draft, Resource, is_controlled_by
 from quarterdeck.api.k8s import HorizontalPodAutoscaler, Pod, Role, RoleBinding, Secret, Service
 from quarterdeck.client import Labels, metadata_of
-from quarterdeck.errors import AlreadyExists, NotFound, QuarterdeckError, ignore_not_found
+from quarterdeck.errors import AlreadyExists, NotFound, ignore_not_found
+from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic import childplan, naming
+from quarterdeck.operators.grove.logic.kinship import missing_metadata
 from quarterdeck.operators.grove.logic.label import managed_labels
 from quarterdeck.operators.grove.types import PodCliqueSet
 from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.ownership import require_ours
+from quarterdeck.runtime.reconcile.upsert import create_or_patch
 
-from .outcome import NotYet, slow_start, step
+from .cliquewrite import put_back_owners
+from .outcome import NotYet, put_back, slow_start, step
 from .settled import SetPlan, SettledChildren
 
 __all__ = ["SetChildren"]
@@ -41,9 +46,9 @@ class SetChildren:
         with step("ERR_SYNC_SERVICE_ACCOUNT", "failed to sync ServiceAccount"):
             await ctx.apply(childplan.plan_account(pcs))
         with step("ERR_SYNC_ROLE", "failed to sync Role"):
-            await self._create_once(ctx, childplan.plan_role(pcs))
+            await self._keep(ctx, childplan.plan_role(pcs))
         with step("ERR_SYNC_ROLE_BINDING", "failed to sync RoleBinding"):
-            await self._create_once(ctx, childplan.plan_role_binding(pcs))
+            await self._keep(ctx, childplan.plan_role_binding(pcs))
         with step("ERR_SYNC_SERVICE", "failed to sync headless Services"):
             await self._apply_all(ctx, Service, plan.services)
         with step("ERR_SYNC_HPA", "failed to sync HorizontalPodAutoscalers"):
@@ -51,14 +56,18 @@ class SetChildren:
         with step("ERR_SYNC_SECRET", "failed to sync the token Secret"):
             await self._sync_token(ctx)
 
-    async def _create_once(self, ctx: Context[PodCliqueSet], wanted: Role | RoleBinding) -> None:
-        try:
-            await ctx.get(type(wanted), wanted.metadata.name, wanted.metadata.namespace)
-        except NotFound:
-            try:
-                await ctx.create(wanted)
-            except AlreadyExists:
-                return  # the cache is behind
+    async def _keep(self, ctx: Context[PodCliqueSet], wanted: Role | RoleBinding) -> None:
+        """Make it, or make it again what it was."""
+
+        def change(draft: Draft[Any]) -> None:
+            draft.metadata.labels = {**draft.metadata.labels, **wanted.metadata.labels}
+            put_back_owners(draft, wanted)
+            if isinstance(wanted, Role):
+                draft.rules = list(wanted.rules)
+            else:
+                draft.subjects = list(wanted.subjects)
+
+        await create_or_patch(ctx, wanted, change)
 
     async def _apply_all(self, ctx: Context[PodCliqueSet], kind: type[R], wanted: Sequence[R]) -> None:
         owner, present = ctx.obj.metadata.uid, ctx.index(kind, controlled_by(ctx.obj))
@@ -72,7 +81,7 @@ class SetChildren:
 
     async def _sync_token(self, ctx: Context[PodCliqueSet]) -> None:
         pcs, wanted = ctx.obj, childplan.plan_token_secret(ctx.obj)
-        if await self._is_filled(ctx, wanted.metadata.name):
+        if await self._is_filled(ctx, wanted):
             return
         # Read from the server: only metadata of Secrets is cached.
         try:
@@ -82,32 +91,28 @@ class SetChildren:
                 secret = await ctx.create(wanted)
             except AlreadyExists:
                 secret = await ctx.get(Secret, wanted.metadata.name, wanted.metadata.namespace, live=True)
-        if not is_controlled_by(pcs, secret.metadata):
-            self._refuse(secret)
+        key = f"{secret.metadata.namespace}/{secret.metadata.name}"
+        if secret.metadata.is_deleting:
+            raise NotYet(f"Secret {key} is about to go")
+        with step("ERR_SECRET_CONFLICT", "the Secret exists and is not ours"):
+            require_ours(wanted, secret, manager=names.FIELD_MANAGER)
+        if missing_metadata(secret.metadata, wanted.metadata):
+            await put_back(ctx, wanted)
         if not secret.data.get("token"):
-            key = f"{secret.metadata.namespace}/{secret.metadata.name}"
             raise NotYet(f"Secret {key} is waiting for service account token")
         if await self._drop_legacy(ctx):
             self._filled[pcs.metadata.uid] = secret.metadata.uid
 
-    async def _is_filled(self, ctx: Context[PodCliqueSet], name: str) -> bool:
+    async def _is_filled(self, ctx: Context[PodCliqueSet], wanted: Secret) -> bool:
         known = self._filled.get(ctx.obj.metadata.uid)
         if known is None:
             return False
         try:
-            found = await ctx.get(metadata_of(Secret), name, ctx.key.namespace)
+            found = await ctx.get(metadata_of(Secret), wanted.metadata.name, ctx.key.namespace)
         except NotFound:
             return False
-        return found.metadata.uid == known and not found.metadata.is_deleting
-
-    @staticmethod
-    def _refuse(secret: Secret) -> None:
-        owner = controller_of(secret.metadata.owner_references)
-        if owner is not None and secret.metadata.is_deleting:
-            raise NotYet("the Secret of an earlier set of this name is still there")
-        holder = f"{owner.kind} {owner.name}" if owner is not None else "nobody"
-        with step("ERR_SECRET_CONFLICT", "the Secret exists and is not ours"):
-            raise QuarterdeckError(f"Secret {secret.metadata.name} is controlled by {holder}")
+        is_whole = not missing_metadata(found.metadata, wanted.metadata)
+        return found.metadata.uid == known and is_whole and not found.metadata.is_deleting
 
     async def _drop_legacy(self, ctx: Context[PodCliqueSet]) -> bool:
         """Delete the token of older versions, once no pod mounts it any more; false while one does."""

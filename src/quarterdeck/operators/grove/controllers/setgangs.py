@@ -7,16 +7,15 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import Time, find_condition, is_controlled_by
+from quarterdeck.api import find_condition, is_controlled_by
 from quarterdeck.api.k8s import Pod
-from quarterdeck.client import MergePatch
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.index import CLIQUES_OF_SET, PODS_OF_CLIQUE
 from quarterdeck.operators.grove.logic.gangplan import GangPlan, gang_object, plan_gangs
 from quarterdeck.operators.grove.logic.gate import is_initialized
 from quarterdeck.operators.grove.logic.topology import TopologyView, topology_name_of
-from quarterdeck.operators.grove.logic.verdict import Verdict, with_verdicts
+from quarterdeck.operators.grove.logic.verdict import Verdict
 from quarterdeck.operators.grove.types import (
     ClusterTopologyBinding,
     PodClique,
@@ -28,7 +27,7 @@ from quarterdeck.operators.grove.types import (
 from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
-from .outcome import Sweep, slow_start, step, telling_failure
+from .outcome import NotYet, Sweep, set_condition, slow_start, step, telling_failure
 from .settled import SetPlan, SettledChildren
 from .shared import SharedState
 
@@ -114,6 +113,8 @@ class SetGangs:
             label = gang.metadata.labels.get(names.SCHEDULER_NAME)
             if label:
                 return label
+        if self._shared.backends.get() is None:
+            raise NotYet("no scheduler backend is at work")
         given = (clique.spec.pod_spec.scheduler_name for clique in pcs.spec.template.cliques)
         return next((name for name in given if name), self._shared.backends.scheduler_name)
 
@@ -143,16 +144,8 @@ class SetGangs:
         return written
 
     async def _tell(self, ctx: Context[PodCliqueSet], gang: PodGang, verdict: Verdict) -> None:
-        conditions = with_verdicts(gang.status.conditions, (verdict,), now=self._now(ctx))
-        status: dict[str, object] = {"conditions": conditions}
-        if not gang.status.phase:
-            status["phase"] = "Pending"
         with step("ERR_PATCH_PODGANG_STATUS", f"failed to write status of PodGang {gang.metadata.name}"):
-            await ctx.client.status.patch(gang, MergePatch({"status": status}))
-
-    @staticmethod
-    def _now(ctx: Context[PodCliqueSet]) -> Time:
-        return ctx.now()
+            await set_condition(ctx, gang, verdict, phase=gang.status.phase or "Pending")
 
     async def fill(
         self, ctx: Context[PodCliqueSet], whole: SetPlan, plans: Sequence[GangPlan], sweep: Sweep

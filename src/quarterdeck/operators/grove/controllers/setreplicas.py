@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Final, TypeVar
 
-from quarterdeck.api import Key, UnsetType
-from quarterdeck.client import Backoff, MergePatch, retry_on_conflict
+from quarterdeck.api import UnsetType, controller_of
 from quarterdeck.errors import ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.index import CLIQUES_OF_SET
@@ -26,18 +24,17 @@ from quarterdeck.operators.grove.logic.setupdate import (
     next_progress,
 )
 from quarterdeck.operators.grove.logic.termination import ReplicaTermination, judge_replica
-from quarterdeck.operators.grove.logic.verdict import Verdict, with_verdicts
+from quarterdeck.operators.grove.logic.verdict import Verdict
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
-from .outcome import Sweep, step, telling_failure, write_status
+from .outcome import Sweep, set_condition, step, telling_failure, write_status
 from .shared import Hashes, SharedState
 
 __all__ = ["SetReplicas", "termination_delay"]
 
 C = TypeVar("C", PodClique, PodCliqueScalingGroup)
-_RETRY: Final = Backoff(steps=5, base=0.02, factor=2.0, jitter=0.1)
 
 
 def termination_delay(pcs: PodCliqueSet) -> float:
@@ -63,12 +60,14 @@ class SetReplicas:
     async def sync(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
         """Terminate what is due, then take the next step of an update."""
         pcs = ctx.obj
+        groups = list(ctx.index(PodCliqueScalingGroup, controlled_by(pcs)))
+        # labels may be anybody's
+        owners = {each.metadata.uid for each in (pcs, *groups)}
         cliques = [
             pclq
             for pclq in ctx.index(PodClique, CLIQUES_OF_SET(pcs.metadata.name, pcs.metadata.namespace))
-            if pclq.metadata.labels.get(names.MANAGED_BY) == names.OPERATOR
+            if (owner := controller_of(pclq.metadata.owner_references)) is not None and owner.uid in owners
         ]
-        groups = list(ctx.index(PodCliqueScalingGroup, controlled_by(pcs)))
         groups_of, cliques_of = _by_replica(groups), _by_replica(cliques)
         verdicts: dict[int, ReplicaTermination] = {}
         for replica in range(pcs.spec.replicas):
@@ -125,7 +124,7 @@ class SetReplicas:
         )
         for pcsg in groups:
             with ignore_not_found():
-                await retry_on_conflict(partial(_tell, ctx, pcsg.key, verdict), backoff=_RETRY)
+                await set_condition(ctx, pcsg, verdict)
 
     async def _update(
         self,
@@ -161,15 +160,6 @@ def _has_new_template(pclq: PodClique, hashes: Hashes) -> bool:
     return pclq.metadata.is_deleting or pclq.metadata.labels.get(names.TEMPLATE_HASH) == expected
 
 
-async def _tell(ctx: Context[PodCliqueSet], key: Key, verdict: Verdict) -> None:
-    """Set a condition of a group, whose controller sets others at the same time."""
-    pcsg = await ctx.get(PodCliqueScalingGroup, key.name, key.namespace, live=True)
-    conditions = with_verdicts(pcsg.status.conditions, (verdict,), now=ctx.now())
-    version = {"resourceVersion": pcsg.metadata.resource_version}
-    patch = {"metadata": version, "status": {"conditions": conditions}}
-    await ctx.client.status.patch(pcsg, MergePatch(patch))
-
-
 def _replica_state(
     pcs: PodCliqueSet,
     replica: int,
@@ -195,7 +185,10 @@ def _replica_state(
     )
     return ReplicaState(
         index=replica,
-        is_done=are_cliques_done and are_groups_done,
+        # what groups say of their hashes may be behind
+        is_done=are_cliques_done
+        and are_groups_done
+        and all(_has_new_template(each, hashes) for each in cliques),
         scheduled_pods=sum(pclq.status.scheduled_replicas for pclq in cliques),
         is_breached=any(breached_since(pclq.status.conditions) is not None for pclq in cliques),
         is_doomed=verdict.is_due,

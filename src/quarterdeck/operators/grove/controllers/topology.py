@@ -10,6 +10,7 @@ from quarterdeck.api import UNSET, GroupVersionKind, Key, Time, Writable, find_c
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import (
+    DeclaresTopologyKind,
     HookContext,
     SchedulerBackend,
     TopologyAware,
@@ -24,8 +25,8 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 from .outcome import write_status
 from .shared import SharedState
@@ -45,18 +46,19 @@ class TopologyReconciler(Reconciler[ClusterTopologyBinding]):
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """A topology is gone: what backends made of it goes by its owner, unless they have more to do."""
-        topology = self._seen.pop(ctx.key, None)
+        topology = self._seen.get(ctx.key)
         if topology is None:
             return
         hook = HookContext(ctx.client, ctx.log)
         for backend in self._shared.backends.backends.values():
             if isinstance(backend, TopologyAware):
                 await awaited(backend.on_topology_delete(hook, topology))
+        del self._seen[ctx.key]  # not before: what fails is tried again
 
     async def reconcile(self, ctx: Context[ClusterTopologyBinding]) -> Result | None:
         """Look at every backend that has topologies of its own."""
         topology = ctx.obj
-        if topology.metadata.is_deleting:
+        if topology.metadata.is_deleting or not self._shared.keeps(topology):
             return None
         self._seen[ctx.key] = topology
         bound = {
@@ -157,9 +159,10 @@ def _scheduler_kinds(shared: SharedState) -> list[GroupVersionKind]:
     found: dict[GroupVersionKind, None] = {}
     for name in shared.configuration.enabled_schedulers:
         try:
-            kind = getattr(shared.backends.registry.get_factory(name), "topology_gvk", None)
+            factory = shared.backends.registry.get_factory(name)
         except BackendError:
             continue  # the same error ends the start, with its cause
-        if isinstance(kind, GroupVersionKind):
-            found[kind] = None
+        # a class whose backends only know it themselves has a property here
+        if isinstance(factory, DeclaresTopologyKind) and isinstance(factory.topology_gvk, GroupVersionKind):
+            found[factory.topology_gvk] = None
     return list(found)

@@ -20,7 +20,7 @@ from .environment import group_variables, with_variables
 from .label import component_labels, set_index_of
 from .membership import clique_named, group_named, standalone_cliques
 from .mnnvl import with_compute_domain
-from .startup import parents_of
+from .startorder import parents_of
 
 __all__ = ["group_config_of", "plan_group_cliques", "plan_scaling_groups", "plan_standalone_cliques"]
 

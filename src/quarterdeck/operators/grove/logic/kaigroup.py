@@ -10,6 +10,7 @@ from quarterdeck.operators.grove.types import GangConstraint, PodGang
 from quarterdeck.operators.kai.types import PodGroup, PodGroupSpec, SubGroup, TopologyConstraint
 
 from .gangowner import MappingError
+from .kinship import merged_owners
 
 __all__ = ["merged_group", "pod_group_of"]
 
@@ -97,7 +98,7 @@ def merged_group(present: PodGroup, wanted: PodGroup) -> PodGroup:
     metadata = old.evolve(
         labels=_merged(old.labels, new.labels, keep=_KAI_LABELS),
         annotations=_merged(old.annotations, new.annotations),
-        owner_references=new.owner_references,
+        owner_references=merged_owners(old.owner_references, new.owner_references),
     )
     after = present.evolve(metadata=metadata, spec=spec)
     return present if after == present else after

@@ -24,7 +24,7 @@ from quarterdeck.operators.grove.types import PodClique
 from . import naming
 from .environment import pod_variables, with_variables
 from .label import managed_labels, set_index_of
-from .startup import Parent
+from .startorder import Parent
 
 __all__ = ["PodSurroundings", "finished_pod", "gated_pod"]
 
@@ -39,6 +39,26 @@ class PodSurroundings(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[Parent, ...] = ()
     init_image: str = ""
     """Image of the container that waits for the parents."""
+
+
+_MEMBERSHIP = (
+    names.MANAGED_BY,
+    names.PART_OF,
+    names.SET_INDEX,
+    names.SCALING_GROUP,
+    names.SCALING_GROUP_INDEX,
+    names.PODGANG,
+    names.BASE_PODGANG,
+)
+
+
+def membership_labels(pclq: PodClique) -> dict[str, str]:
+    """The labels that say where a pod belongs; they are the same for all pods of a PodClique, for ever."""
+    labels = pclq.metadata.labels
+    return {
+        **{key: labels[key] for key in _MEMBERSHIP if key in labels},
+        names.PODCLIQUE: pclq.metadata.name,
+    }
 
 
 def gated_pod(pclq: PodClique, around: PodSurroundings, index: int) -> Pod:

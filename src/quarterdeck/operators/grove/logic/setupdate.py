@@ -57,7 +57,9 @@ def changed_hash(status: PodCliqueSetStatus, hash: str, *, now: Time) -> PodCliq
 
 def is_clique_updated(pclq: PodClique, *, template_hash: str, generation_hash: str) -> bool:
     """Whether a standalone PodClique is what the set says, and works."""
-    status, least = pclq.status, min_available_of(pclq.spec.replicas, pclq.spec.min_available)
+    status, replicas = pclq.status, pclq.spec.replicas
+    # one may be scaled below its minimum: all it has must do then
+    least = min(min_available_of(replicas, pclq.spec.min_available), replicas)
     return (
         pclq.metadata.labels.get(names.TEMPLATE_HASH) == template_hash
         and status.current_pod_template_hash == template_hash

@@ -95,16 +95,23 @@ class SetGuard:
 
     async def check_new(self, admission: Admission, pcs: PodCliqueSet) -> None:
         """Judge a new set."""
+        errors, levels = await self.judge(pcs, spread=_spread_cliques(admission.document()))
+        for text in warnings_of(pcs.spec.template, levels):
+            admission.warn(text)
+        deny(errors)
+
+    async def judge(
+        self, pcs: PodCliqueSet, *, spread: Sequence[int] = ()
+    ) -> tuple[list[FieldError], Sequence[TopologyLevel]]:
+        """What is wrong with a set if it is new, and the levels of its topology."""
         rules, template = self._rules, pcs.spec.template
         verdict = resolve_topology(template, rules)
         errors, levels = list(verdict.errors), await self._levels(verdict.name)
         if verdict.name:
             errors += [unknown_topology(verdict.name)] if levels is None else check_domains(template, levels)
-        errors += validate(pcs, rules, spread=_spread_cliques(admission.document()))
+        errors += validate(pcs, rules, spread=spread)
         errors += await self._check_backend(pcs)
-        for text in warnings_of(template, levels or ()):
-            admission.warn(text)
-        deny(errors)
+        return errors, levels or ()
 
     async def check_change(self, admission: Admission, old: PodCliqueSet, new: PodCliqueSet) -> None:
         """Judge a change; one that leaves alone what is judged cannot make it wrong."""

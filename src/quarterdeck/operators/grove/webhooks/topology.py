@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from quarterdeck.api import LabelSelector
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import TopologyAware
 from quarterdeck.operators.grove.controllers.shared import SharedState
@@ -27,6 +28,7 @@ class TopologyGuard:
         rule = Rule(
             (names.GROUP,), (names.VERSION,), ("clustertopologybindings",), ("CREATE", "UPDATE"), "Cluster"
         )
+        kept = self._shared.topology_labels
         return (
             Validator(
                 ClusterTopologyBinding,
@@ -35,6 +37,7 @@ class TopologyGuard:
                 name=names.TOPOLOGY_WEBHOOK,
                 rules=(rule,),
                 match_policy="Exact",
+                object_selector=LabelSelector(match_labels=kept) if kept else None,
             ),
         )
 

@@ -21,7 +21,6 @@ from quarterdeck.api import Key
 from quarterdeck.api.codec import decode
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound, QuarterdeckError
-from quarterdeck.errors import Requeue as ComeBack
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic import claim as words
 from quarterdeck.operators.ipam.logic.claim import Outcome, Refused, Request, Why, choose, read_request
@@ -43,13 +42,13 @@ from quarterdeck.runtime.controller.predicate import (
     strict_generation_changed,
 )
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 from .adoption import adopt, drop_extras, give_up
 from .announcement import Announcements
-from .claimstatus import ClaimStatusWriter
+from .claimstatus import ClaimGone, ClaimStatusWriter
 from .creation import SubnetMaker, Taken, Unsettled
 from .loading import TermSource
 from .shared import LOADING_TIMEOUT, OWNER, POOL_REF, SharedState
@@ -76,6 +75,8 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         self._strict: Final = strict
         self._maker: Final = SubnetMaker(shared.metrics)
         self._writer: Final = ClaimStatusWriter()
+        self._ended: Final[dict[Key, str]] = {}
+        """UIDs of claims that only the cache still has: garbage collection takes what is made for them."""
         self._unclear: Final[dict[Key, tuple[Key, Reservation]]] = {}
         """Reservations by claim whose creates had no clear answer."""
 
@@ -85,11 +86,16 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         try:
             with self._shared.rush.claim(Key(ctx.key.namespace, spec.pool_ref if spec else "")):
                 return await self._look(ctx)
+        except ClaimGone:
+            self._ended[ctx.key] = ctx.obj.metadata.uid
+            self._shared.leave(ctx.key)
+            return Requeue(after=STALE, reason="claim-gone")
         finally:
             self._shared.looked_at(ctx.key)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """A claim is gone: its reservation is settled, and whoever waits behind it moves up."""
+        self._ended.pop(ctx.key, None)
         self._shared.leave(ctx.key)
         await self._settle(ctx.client, ctx.key)
         if self._strict is not None:
@@ -102,6 +108,8 @@ class CidrAllocator(Reconciler[SubnetClaim]):
             self._shared.leave(ctx.key)
             await self._settle(ctx.client, ctx.key)
             return None
+        if self._ended.get(ctx.key) == claim.metadata.uid and not await _is_there(ctx):
+            return Requeue(after=STALE, reason="claim-gone")
         pool = Key(ctx.key.namespace, spec.pool_ref)
         try:
             outcome = await self._decide(ctx, spec, pool)
@@ -166,7 +174,11 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         if member is None:
             return await self._repair(ctx, spec, pool, network)
         state = self._shared.table.state(member.pool_key)
-        elder = state.elder(member) if state is not None else None
+        if state is None or state.facts is None:
+            raise words.pool_missing(member.pool)  # removed by force: the block stays its own
+        if member.uid in state.outside:
+            raise words.left_outside(cidr, state.facts.cidr)
+        elder = state.elder(member)
         if elder is not None:
             raise words.outlived(cidr, elder.network, elder.network)
         await adopt(ctx, self._shared, member)
@@ -193,7 +205,7 @@ class CidrAllocator(Reconciler[SubnetClaim]):
             raise words.lost(cidr, network)
         if not await _is_there(ctx):
             # Most likely its Subnet went with it: garbage collection would take each new one, too.
-            raise ComeBack(after=STALE, reason="claim-gone")
+            raise Requeue(after=STALE, reason="claim-gone")
         return await self._make(ctx, spec, pool, Request(network.prefix, network, cidr))
 
     async def _allocate(self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key) -> Outcome:
@@ -216,8 +228,13 @@ class CidrAllocator(Reconciler[SubnetClaim]):
             raise words.pool_missing(pool.name)
         if state.facts.is_deleting:
             raise words.pool_leaving(pool.name)
-        if state.facts.network is not None and not state.is_indexed:
-            raise ComeBack(after=INDEXING, reason="indexing")
+        if not state.facts.is_held:
+            # It might be gone before its Subnet is there. The finalizer wakes this claim.
+            raise Requeue(after=INDEXING, reason="unheld")
+        if state.facts.network is not None and not (
+            state.is_indexed and self._shared.table.neighbours.is_known(pool)
+        ):
+            raise Requeue(after=INDEXING, reason="indexing")
         return state
 
     def _check_name(self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key) -> None:
@@ -277,11 +294,11 @@ class CidrAllocator(Reconciler[SubnetClaim]):
                 return pending
             self._unclear[ctx.key] = (pool, pending)
             if await self._settle(ctx.client, ctx.key):
-                raise ComeBack(after=BUSY, reason="settled")
+                raise Requeue(after=BUSY, reason="settled")
             state = self._open(pool)
         other = state.reservation_of_cluster(spec.cluster_id)
         if other is not None and other.claim != uid:
-            raise ComeBack(after=BUSY, reason="same-cluster")
+            raise Requeue(after=BUSY, reason="same-cluster")
 
         def pick() -> Reservation:
             return choose(request, self._open(pool), claim=uid, cluster_id=spec.cluster_id)
@@ -321,7 +338,7 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         if state is None or not state.is_good(member):
             # Another allocator was active and its Subnet is older: this one was never bound, so it goes.
             await give_up(ctx, shared, member)
-            raise ComeBack(after=BUSY, reason="outlived")
+            raise Requeue(after=BUSY, reason="outlived")
         if not any(owner.uid == ctx.obj.metadata.uid for owner in subnet.metadata.owner_references):
             await adopt(ctx, shared, member)
         return Outcome(names.BOUND, str(member.network))

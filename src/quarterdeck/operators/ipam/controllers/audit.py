@@ -41,6 +41,7 @@ class Auditor:
         if not sound:
             for _ in state.rebuild():
                 pass
+            self._shared.table.neighbours.look(state.key)
         if drift or not sound:
             key = state.key
             self._shared.metrics.drift.labelled(key.namespace, key.name).inc()

@@ -9,13 +9,18 @@ from typing import Any, Final
 
 from quarterdeck.api import Conditions, Time, to_dict
 from quarterdeck.client import Backoff, MergePatch, merge_patch
-from quarterdeck.errors import Conflict, NotFound, Requeue
+from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.claim import Outcome
 from quarterdeck.operators.ipam.types import SubnetClaim, SubnetPoolClaim
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue
 
 RETRY: Final = Backoff(steps=5, base=0.05, factor=1.5, jitter=0.1)
+
+
+class ClaimGone(QuarterdeckError):
+    """The server does not have the claim any more, whatever the cache shows."""
 
 
 class ClaimStatusWriter:
@@ -27,7 +32,7 @@ class ClaimStatusWriter:
     async def write(self, ctx: Context[SubnetClaim], outcome: Outcome) -> bool:
         """Returns whether the outcome is news: another phase, CIDR or message.
 
-        Raises ``Requeue`` if another allocator has bound the claim to something else meanwhile.
+        Raises ``ClaimGone``, or ``Requeue`` if another allocator has bound the claim to something else.
         """
         claim, delays = ctx.obj, RETRY.delays(self._random)
         while True:
@@ -52,11 +57,11 @@ class ClaimStatusWriter:
                 await asyncio.sleep(delay)
                 try:
                     claim = await ctx.client.get(SubnetClaim, ctx.key.name, ctx.key.namespace)
-                except NotFound:
-                    return False
+                except NotFound as error:
+                    raise ClaimGone(f"{ctx.key} is gone") from error
                 _check_same(ctx.obj, claim, outcome)
-            except NotFound:
-                return False
+            except NotFound as error:
+                raise ClaimGone(f"{ctx.key} is gone") from error
             else:
                 return is_news
 

@@ -60,6 +60,7 @@ class TermSource:
         backoff = EndlessBackoff(base=0.1, cap=10.0, jitter=0.1, clock=context.clock, rng=context.rng)
         while not (self._is_current(context) or await self._load(context)):
             await context.clock.sleep(backoff.next())
+        self._shared.table.neighbours.open()
         self._shared.ready.set()
         context.synced()
         try:

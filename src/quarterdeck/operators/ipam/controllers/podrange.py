@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from quarterdeck.api import Key, ObjectMeta, controller_of, set_controller_reference, to_dict
+from quarterdeck.api import Key, ObjectMeta, set_controller_reference, to_dict
 from quarterdeck.api.k8s import Node
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import AlreadyExists, NotFound
-from quarterdeck.errors import Requeue as ComeBack
+from quarterdeck.errors import AlreadyExists, ForeignObject, NotFound
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.naming import owned_name
 from quarterdeck.operators.ipam.logic.network import Network, parse
@@ -39,9 +38,10 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import generation_changed, labels_changed, spec_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.ownership import require_ours
+from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until_free
 
 __all__ = ["pod_range_controller"]
 
@@ -80,12 +80,15 @@ class PodRanges(Reconciler[Node]):
             self._forget(ctx.key)
             return None
         if unclaimed and not node.spec.pod_cidrs:
-            raise ComeBack(after=_SOON, reason="others-first")
+            raise Requeue(after=_SOON, reason="others-first")
         try:
             claims = [await self._claim(ctx, family) for family in self._families]
         except NoPool as error:
             self._wait(ctx, str(error))
             return None
+        except ForeignObject as taken:
+            self._wait(ctx, str(taken))
+            return Wait(until_free(taken, SubnetClaim), reason="name-taken")
         self._look_at_claims(ctx, [claim for claim in claims if claim is not None])
         ranges = [claim.status.allocated_cidr for claim in claims if claim is not None and _is_bound(claim)]
         if not node.spec.pod_cidrs and len(ranges) == len(claims):
@@ -137,12 +140,13 @@ class PodRanges(Reconciler[Node]):
         made = SubnetClaim(metadata=self._metadata(node, family))
         try:
             claim = await ctx.get(SubnetClaim, made.metadata.name, self._namespace)
+            require_ours(made, claim)
         except NotFound:
             claim = None
         if claim is not None and (claim.metadata.is_deleting or not _fits(claim, held)):
             if not claim.metadata.is_deleting:
                 await ctx.delete(claim)
-            raise ComeBack(after=_SOON, reason="claim-leaves")
+            raise Requeue(after=_SOON, reason="claim-leaves")
         if claim is not None and claim.status.phase != names.ERROR:
             return claim
         wanted = self._wish(ctx, family, held)
@@ -175,11 +179,8 @@ class PodRanges(Reconciler[Node]):
             return await ctx.create(made)
         except AlreadyExists:
             claim = await ctx.client.get(SubnetClaim, made.metadata.name, self._namespace)
-        owner = controller_of(claim.metadata.owner_references)
-        if owner is None or owner.uid != ctx.obj.metadata.uid:
-            where = f"{self._namespace}/{made.metadata.name}"
-            raise NoPool(f"SubnetClaim {where} exists and belongs to somebody else: delete it")
-        return claim
+            require_ours(made, claim)
+            return claim
 
     async def _assign(self, ctx: Context[Node], ranges: list[str]) -> None:
         node = ctx.obj

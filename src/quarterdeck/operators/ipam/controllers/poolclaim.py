@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import ObjectMeta, controller_of, set_controller_reference, to_dict
+from quarterdeck.api import ObjectMeta, set_controller_reference, to_dict
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import AlreadyExists, QuarterdeckError, ignore_not_found
+from quarterdeck.errors import AlreadyExists, ForeignObject, ignore_not_found
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.naming import owned_name
 from quarterdeck.operators.ipam.types import (
@@ -27,18 +27,15 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.predicate import generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.ownership import require_ours
+from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until_free
 
 from .claimstatus import status_changes
 from .shared import OWNER, SharedState
 
 LEAVING: Final = 30.0
 """Seconds until another look at what should be gone; its events come before that."""
-
-
-class NameTaken(QuarterdeckError):
-    """Somebody else's object has the name."""
 
 
 class PoolClaimReconciler(Reconciler[SubnetPoolClaim]):
@@ -58,9 +55,16 @@ class PoolClaimReconciler(Reconciler[SubnetPoolClaim]):
                 await self._write(ctx, names.BOUND, pool=pool.metadata.name)
             else:
                 await self._write(ctx, names.PENDING)
-        except NameTaken as error:
-            await self._write(ctx, names.ERROR, message=str(error))
+        except ForeignObject as taken:
+            await self._tell_taken(ctx, taken)
+            kind = SubnetPool if taken.kind == SubnetPool.type_info.kind else SubnetClaim
+            return Wait(until_free(taken, kind), reason="name-taken")
         return None
+
+    async def _tell_taken(self, ctx: Context[SubnetPoolClaim], taken: ForeignObject) -> None:
+        if ctx.obj.status.message != str(taken):
+            ctx.event("Warning", names.NAME_TAKEN, str(taken))
+        await self._write(ctx, names.ERROR, message=str(taken))
 
     async def _claim(self, ctx: Context[SubnetPoolClaim], spec: SubnetPoolClaimSpec) -> SubnetClaim:
         wanted = SubnetClaimSpec(
@@ -75,7 +79,7 @@ class PoolClaimReconciler(Reconciler[SubnetPoolClaim]):
                 return await ctx.create(made)
             except AlreadyExists:
                 claim = await ctx.get(SubnetClaim, made.metadata.name, ctx.key.namespace)
-                _check_owner(claim, ctx.obj)
+                require_ours(made, claim)  # that we write its status does not make it ours
         if claim.status.phase != names.BOUND and claim.spec != wanted:
             # The wish was changed before it was granted.
             claim = await ctx.patch(claim, MergePatch({"spec": to_dict(wanted)}))
@@ -91,7 +95,7 @@ class PoolClaimReconciler(Reconciler[SubnetPoolClaim]):
             return await ctx.create(made)
         except AlreadyExists:
             pool = await ctx.get(SubnetPool, made.metadata.name, ctx.key.namespace)
-            _check_owner(pool, ctx.obj)
+            require_ours(made, pool)
             return pool
 
     async def _write(
@@ -126,12 +130,6 @@ async def release(ctx: Context[SubnetPoolClaim]) -> Result | None:
 def _owned(claim: SubnetPoolClaim) -> ObjectMeta:
     name = owned_name(claim.metadata.name, claim.metadata.uid)
     return set_controller_reference(claim, ObjectMeta(name=name, namespace=claim.metadata.namespace))
-
-
-def _check_owner(obj: SubnetClaim | SubnetPool, claim: SubnetPoolClaim) -> None:
-    controller = controller_of(obj.metadata.owner_references)
-    if controller is None or controller.uid != claim.metadata.uid:
-        raise NameTaken(f"{obj.kind} {obj.metadata.name} exists and belongs to somebody else")
 
 
 def pool_claim_controller(shared: SharedState) -> Controller[SubnetPoolClaim]:

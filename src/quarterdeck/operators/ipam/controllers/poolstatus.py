@@ -9,25 +9,27 @@ costs the same for ten members and for a million.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from time import perf_counter
 from typing import Any, Final
 
 from quarterdeck.api import Key, to_dict
 from quarterdeck.client import Backoff, MergePatch, merge_patch
-from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
+from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.logic.facts import Member, version_number
 from quarterdeck.operators.ipam.logic.poolstate import PoolState
-from quarterdeck.operators.ipam.logic.statuscalc import PoolStatus, pool_status
+from quarterdeck.operators.ipam.logic.statuscalc import PoolStatus, pool_status, shortened
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.controller.source import ChannelSource, FunctionSource, SourceContext, TimerSource
 from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.queue.ratelimit import BucketLimiter, ExponentialLimiter, LargestLimiter, RateLimiter
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 from quarterdeck.wire.timeslice import TimeSlice
 
 from .audit import Auditor
@@ -38,6 +40,12 @@ from .subnet import SUBNET_EVENTS
 
 TIMEOUT: Final = 90.0
 """Seconds one reconcile may take."""
+NAMED: Final = 10
+"""Holders of blocks that are named in a condition."""
+TO_FORCE: Final = (
+    f"Delete these first; or remove the finalizer {names.FINALIZER} to force it:"
+    " their addresses then stay taken until they are gone"
+)
 RETRY: Final = Backoff(steps=5, base=0.05, factor=2.0, jitter=0.1)
 
 
@@ -55,6 +63,7 @@ class PoolStatusReconciler(Reconciler[SubnetPool]):
         with self._shared.metrics.pool_reconcile():
             shared = self._shared
             shared.take_pool(ctx.obj)
+            await self._settle(ctx)
             wait = self._remaining(ctx.key)
             if wait > 0:
                 return Requeue(after=wait, reason="interval")
@@ -69,6 +78,15 @@ class PoolStatusReconciler(Reconciler[SubnetPool]):
                 await self._rebuild(state)
             await self._write(ctx, has_status=has_status)
             return None
+
+    async def _settle(self, ctx: Context[SubnetPool]) -> None:
+        """If the cache is older than the table, it is late; or the server was restored to that state."""
+        state = self._shared.table.state(ctx.key)
+        known = state.facts if state is not None else None
+        if known is not None and known.version > version_number(ctx.obj.metadata.resource_version):
+            with ignore_not_found():
+                found = await ctx.client.get(SubnetPool, ctx.key.name, ctx.key.namespace)
+                self._shared.take_pool(found, is_certain=True)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """Forget a pool that is gone."""
@@ -104,7 +122,7 @@ class PoolStatusReconciler(Reconciler[SubnetPool]):
         delays = RETRY.delays(self._random)
         pool, has_sent = ctx.obj, False
         try:
-            while not pool.metadata.is_deleting:
+            while True:
                 state = self._shared.table.state(key)
                 if state is None or state.facts is None:
                     return
@@ -148,7 +166,27 @@ class PoolStatusReconciler(Reconciler[SubnetPool]):
             now=ctx.now(),
             has_parent=not parent or (above is not None and above.facts is not None),
             limits=self._shared.settings.limits,
+            overlapping=self._shared.table.neighbours.contested(ctx.key),
+            held_by=self._held_by(state) if pool.metadata.is_deleting else "",
         )
+
+    def _held_by(self, state: PoolState) -> str:
+        """What a pool that is being deleted waits for; nothing, if it may go."""
+        held = [f"child pool {child.name}" for child in state.children.values()]
+        some = itertools.islice(state.members.values(), NAMED)
+        held += [f"{each.network} by {self._holder(each)}" for each in some]
+        held += [f"{each.network} by a claim under way" for each in state.reservations.values()]
+        if not held:
+            return ""
+        more = len(state.members) - NAMED
+        words = [*sorted(held), *([f"{more} more Subnets"] if more > 0 else [])]
+        return f"in use: {shortened(words, 2 * NAMED)}. {TO_FORCE}"
+
+    def _holder(self, member: Member) -> str:
+        entry = self._shared.subnet_entry(member.key)
+        owners = entry.owner_references if entry is not None else ()
+        claims = [owner.name for owner in owners if owner.kind == "SubnetClaim"]
+        return f"SubnetClaim {', '.join(claims)}" if claims else f"Subnet {member.name}"
 
     def _show(self, ctx: Context[SubnetPool], status: PoolStatus) -> None:
         taken = status.addresses - status.free_addresses

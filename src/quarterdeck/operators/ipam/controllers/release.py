@@ -1,32 +1,37 @@
-"""When a pool may go: a child pool not before everything that was cut from it.
+"""When a pool may go: not before everything that was cut from it.
 
-Its finalizer keeps the range occupied in the parent: as long as the child exists, the parent allocates
-nothing inside it. Pools without a parent have no finalizer and may be deleted at any time; their members
-fail, and recover if the pool comes back.
+Every pool has a finalizer, and nothing is allocated from one that has not got it yet. It keeps the range of
+the pool occupied: as long as its blocks are in use nobody else gives them away. What a deleted pool waits
+for is in its condition ``DeletionBlocked``. Whoever takes the finalizer off by hand forces the deletion: the
+Subnets fail, and their addresses stay taken until they are gone or the pool is back, see
+``logic.neighbour``.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import add_finalizer, has_finalizer, remove_finalizer
+from quarterdeck.api import add_finalizer, remove_finalizer
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import SubnetPool
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
-from quarterdeck.runtime.controller.predicate import generation_changed, labels_changed
+from quarterdeck.runtime.controller.predicate import generation_changed, update_if
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.finalizer import change_finalizers
+from quarterdeck.runtime.reconcile.result import Result
 
 from .shared import LOADING_TIMEOUT, SharedState
 
+_UNHELD: Final = update_if(lambda old, new: names.FINALIZER not in new.finalizers, "unheld")
+"""Somebody took the finalizer off a pool that is there to stay, or never put it on."""
+
 
 class PoolReleaser(Reconciler[SubnetPool]):
-    """Puts the finalizer on child pools, and takes it off when nothing depends on them."""
+    """Puts the finalizer on pools, and takes it off when nothing depends on them."""
 
     def __init__(self, shared: SharedState) -> None:
         self._shared: Final = shared
@@ -35,11 +40,10 @@ class PoolReleaser(Reconciler[SubnetPool]):
         """Look at one pool."""
         pool = ctx.obj
         self._shared.take_pool(pool)
-        metadata = pool.metadata
-        if pool.parent and (not metadata.is_deleting or self._is_used(ctx)):
-            wanted = metadata if metadata.is_deleting else add_finalizer(metadata, names.FINALIZER)
-        elif has_finalizer(metadata, names.FINALIZER):
-            wanted = remove_finalizer(metadata, names.FINALIZER)
+        if not pool.metadata.is_deleting:
+            wanted = add_finalizer(pool.metadata, names.FINALIZER)
+        elif not self._is_used(ctx):
+            wanted = remove_finalizer(pool.metadata, names.FINALIZER)
         else:
             return None
         try:
@@ -50,14 +54,14 @@ class PoolReleaser(Reconciler[SubnetPool]):
 
     def _is_used(self, ctx: Context[SubnetPool]) -> bool:
         state = self._shared.table.state(ctx.key)
-        return state is not None and bool(state.members or state.children or state.reservations)
+        return state is not None and state.is_used
 
 
 def release_controller(shared: SharedState) -> Controller[SubnetPool]:
     """The controller, for ``manager.add``."""
     return (
         Builder(name=names.POOL_RELEASE_CONTROLLER)
-        .for_(SubnetPool, predicates=[generation_changed | labels_changed])
+        .for_(SubnetPool, predicates=[generation_changed | _UNHELD])
         .source(shared.releases)
         .rbac(
             Rule(groups=(names.GROUP,), resources=("subnetpools",), verbs=("patch",)),

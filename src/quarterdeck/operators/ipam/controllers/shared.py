@@ -9,6 +9,7 @@ admission hook have it. Before a leader allocates it is brought up to date from 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -103,9 +104,9 @@ class SharedState:
         self.table.put_subnet(member.uid if member is not None else entry.uid, member)
         return member
 
-    def take_pool(self, pool: SubnetPool) -> None:
-        """Take over a state of a pool."""
-        self.table.put_pool(Key(pool.metadata.namespace, pool.metadata.name), pool_facts(pool))
+    def take_pool(self, pool: SubnetPool, *, is_certain: bool = False) -> None:
+        """Take over a state of a pool; ``is_certain``: it was read from the server just now."""
+        self.table.put_pool(pool.key, pool_facts(pool), is_certain=is_certain)
 
     def expect(self, member: Member) -> None:
         """A Subnet was seen outside the cache: if the cache gets past it without it, it is gone.
@@ -186,14 +187,15 @@ class SharedState:
 
     def _unbound(self, pool: Key) -> list[Key]:
         """The claims on a pool that are not bound, oldest first."""
-        informer = self._cache.informer(SubnetClaim)
-        table, decode = informer.table(POOL_REF.name), informer.decoder(SubnetClaim)
-        if table is None:
-            return []
-        claims = [decode(entry) for entry in table.get(pool.name, pool.namespace)]
+        decode = self._cache.informer(SubnetClaim).decoder(SubnetClaim)
+        claims = [decode(entry) for entry in self._claims_on(pool)]
         waiting = [claim for claim in claims if claim.status.phase != names.BOUND]
         waiting.sort(key=lambda claim: (str(claim.metadata.creation_timestamp), claim.metadata.name))
         return [claim.key for claim in waiting]
+
+    def _claims_on(self, pool: Key) -> Iterable[Entry]:
+        table = self._cache.informer(SubnetClaim).table(POOL_REF.name)
+        return table.get(pool.name, pool.namespace) if table is not None else ()
 
     def contested(self, subnet: Key) -> None:
         """For the table: look at a Subnet and its claims again."""
@@ -208,10 +210,11 @@ class SharedState:
         self.releases.queue(pool)
 
     def range_changed(self, pool: Key) -> None:
-        """For the table: look at all members of a pool again, in pages, behind everything else."""
+        """For the table: look at all that was cut from a pool again, in pages, behind everything else."""
         state = self.table.state(pool)
         if self.ready.is_set() and state is not None:
             self._queue_members(state)
+            self.claims.queue_all([entry.key for entry in self._claims_on(pool)])
 
     def _queue_members(self, state: PoolState) -> None:
         self.subnets.queue_all([member.key for member in state.members.values()])
@@ -233,5 +236,6 @@ class SharedState:
 
     def indexed(self, state: PoolState) -> None:
         """A pool was indexed: everybody who needs that may go on."""
+        self.table.neighbours.look(state.key)
         self.space_returned(state.key, None)
         self._queue_members(state)

@@ -21,7 +21,6 @@ import msgspec
 from quarterdeck.api import Key
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import Conflict, NotFound
-from quarterdeck.errors import Requeue as ComeBack
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic import claim as words
 from quarterdeck.operators.ipam.logic.claim import Refused
@@ -32,6 +31,7 @@ from quarterdeck.operators.ipam.logic.poolstate import PoolState, Reservation
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue
 
 from .shared import SharedState
 
@@ -92,7 +92,7 @@ class StrictReservations:
                 self._shared.table.cancel(pool, chosen.claim)
                 self._shared.table.reserve(pool, chosen)
                 return chosen
-        raise ComeBack(after=0.1, reason="busy-pool")
+        raise Requeue(after=0.1, reason="busy-pool")
 
     def created(self, ctx: Context[SubnetClaim], pool: Key, member: Member) -> None:
         """The block that was reserved for a claim is a Subnet now."""
@@ -152,7 +152,7 @@ class StrictReservations:
                 while (now := informer.statistics()).queued or now.handling:  # noqa: ASYNC110  no event
                     await asyncio.sleep(_POLL)
         except TimeoutError as error:
-            raise ComeBack(after=1.0, reason="cache-behind") from error
+            raise Requeue(after=1.0, reason="cache-behind") from error
 
     def _without_settled(self, state: PoolState, listed: ReservationList) -> ReservationList:
         """Without the entries whose Subnets are known, or were made here and may be gone again."""

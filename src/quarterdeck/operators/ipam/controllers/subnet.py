@@ -19,8 +19,9 @@ import msgspec
 from quarterdeck.api import UNSET, Key, Time, to_dict
 from quarterdeck.api.codec import decode
 from quarterdeck.client import Backoff, Client, MergePatch, merge_patch
-from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
+from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.logic.facts import member_of
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.operators.ipam.types import Subnet, SubnetStatus
 from quarterdeck.runtime.controller.builder import Builder
@@ -29,9 +30,9 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate, strict_generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 from .shared import LOADING_TIMEOUT, SharedState, version_of
 
@@ -58,7 +59,9 @@ class SubnetReconciler(Reconciler[Subnet]):
 
     async def reconcile(self, ctx: Context[Subnet]) -> Result | None:
         """Look at one Subnet."""
-        self._shared.take_subnet(ctx.obj)
+        member = self._shared.take_subnet(ctx.obj)
+        if self._shared.table.differs(ctx.obj.metadata.uid, member):
+            await self._settle(ctx)
         phase = self._shared.table.phase(self._shared.table.member(ctx.obj.metadata.uid))
         if phase is None:
             return Requeue(after=INDEXING, reason="indexing")
@@ -66,6 +69,14 @@ class SubnetReconciler(Reconciler[Subnet]):
             await self._shared.rush.give_way()
         await self._writer.write(ctx.client, ctx.obj, phase, now=ctx.now())
         return None
+
+    async def _settle(self, ctx: Context[Subnet]) -> None:
+        """The cache is late; or the server was restored, and has again what it had before."""
+        with ignore_not_found():
+            found = await ctx.client.get(Subnet, ctx.key.name, ctx.key.namespace)
+            member = member_of(found)
+            if member is not None and found.metadata.uid == ctx.obj.metadata.uid:
+                self._shared.table.restore_subnet(member)
 
 
 class PhaseWriter:

@@ -52,6 +52,8 @@ def rebuilding(state: PoolState) -> Generator[None, None, PoolState]:
         fresh.add_member(member)
     for child in state.children.values():
         fresh.put_child(child)
+    for holder, foreign in state.foreign.items():
+        fresh.put_foreign(holder, foreign)
     for reservation in state.reservations.values():
         fresh.reserve(reservation)
     return fresh

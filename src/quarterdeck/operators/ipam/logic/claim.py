@@ -113,6 +113,11 @@ def lost(cidr: str, network: Network) -> Refused:
     return Refused(Why.CONFLICT, f"allocated CIDR {cidr} is no longer available", network=network)
 
 
+def left_outside(cidr: str, pool: str) -> Refused:
+    """The range of the pool is another one than when the block was bound."""
+    return Refused(Why.CONFLICT, f"allocated CIDR {cidr} is outside pool {pool}")
+
+
 def outlived(cidr: str, elder: Network | None, network: Network | None) -> Refused:
     """The Subnet that was bound overlaps an older one."""
     return Refused(

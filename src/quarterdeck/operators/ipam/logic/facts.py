@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import Key, ObjectMeta
+from quarterdeck.api import Key, ObjectMeta, has_finalizer
 from quarterdeck.api.codec import decode
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
@@ -56,6 +56,11 @@ class Member(msgspec.Struct, frozen=True, gc=False):
         """Its age."""
         return Rank(self.created, self.name)
 
+    @property
+    def text(self) -> str:
+        """What it is, for people."""
+        return f"Subnet {self.name} of pool {self.pool}"
+
 
 class Child(msgspec.Struct, frozen=True):
     """A pool that names another one as its parent."""
@@ -83,9 +88,16 @@ class PoolFacts(msgspec.Struct, frozen=True, kw_only=True):
     max_size: int
     strategy: str
     parent: str
+    is_held: bool = True
+    """Whether it has our finalizer, without which it may be gone at any moment."""
     is_deleting: bool
     created: str
     name: str
+
+    @property
+    def rank(self) -> Rank:
+        """Its age."""
+        return Rank(self.created, self.name)
 
     @property
     def smallest(self) -> int:
@@ -188,7 +200,8 @@ def pool_facts(pool: SubnetPool) -> PoolFacts:
         min_size=(spec and spec.min_block_size) or 0,
         max_size=(spec and spec.max_block_size) or 0,
         strategy=(spec and spec.strategy) or names.LINEAR,
-        parent=pool.parent,
+        parent=pool.parent if pool.parent != metadata.name else "",  # nothing is inside itself
+        is_held=has_finalizer(metadata, names.FINALIZER),
         is_deleting=metadata.is_deleting,
         created=_date(metadata),
         name=metadata.name,

@@ -1,8 +1,9 @@
 """The state of one pool: its members, child pools and reservations, and what they leave free.
 
 Two views of the space. ``status`` is what the pool's status shows: members only (reservations are in it
-too and are put aside while it is measured). Where the pool has child pools, ``_guarded`` also has their
-ranges and is what the allocator works with; without children the two would be the same, so there is one.
+too and are put aside while it is measured). Where there are addresses of the pool that it must not give
+away, ``_guarded`` also has those and is what the allocator works with: the ranges of child pools, and what
+belongs to other pools, see ``neighbour``. Without any the two would be the same, so there is one.
 
 A pool whose range is new is indexed by ``rebuild``, in steps; until the last one there is no view, and
 nothing can be allocated.
@@ -23,12 +24,12 @@ from .freespace import FreeSpace
 from .network import Network
 from .occupancy import Occupancy, Rank
 
-__all__ = ["Measure", "Members", "PoolState", "Reservation"]
+__all__ = ["Foreign", "Measure", "Members", "PoolState", "Reservation"]
 
 STEP: Final = 1000
 """Members indexed between two pauses of a rebuild."""
 _YOUNGEST: Final = "~"
-"""Sorts behind every date: a reservation is younger than all members."""
+"""Sorts behind every date."""
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -44,6 +45,20 @@ class Reservation(msgspec.Struct, frozen=True):
     @property
     def holder(self) -> str:
         return f"claim/{self.claim}"
+
+    @property
+    def rank(self) -> Rank:
+        """Younger than all members."""
+        return Rank(_YOUNGEST, self.claim)
+
+
+class Foreign(msgspec.Struct, frozen=True):
+    """Addresses of a pool that are another pool's: a block that is in use, or a range."""
+
+    network: Network
+    rank: Rank
+    text: str
+    """Whose they are, for people."""
 
 
 class Measure(NamedTuple):
@@ -125,6 +140,8 @@ class PoolState:
         self.members: Final = Members(key, everybody if everybody is not None else {})
         self.children: Final[dict[str, Child]] = {}
         self.reservations: Final[dict[str, Reservation]] = {}
+        self.foreign: Final[dict[str, Foreign]] = {}
+        """What other pools have of this one's range, by holder."""
         self.outside: Final[set[str]] = set()
         """Members that are not entirely inside the pool, or cannot be read."""
         self.revision = 0
@@ -139,7 +156,12 @@ class PoolState:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing left to remember."""
-        return not (self.facts or self.members or self.children or self.reservations)
+        return not (self.facts or self.is_used)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything is cut from the pool, or about to be."""
+        return bool(self.members or self.children or self.reservations)
 
     @property
     def is_indexed(self) -> bool:
@@ -206,6 +228,16 @@ class PoolState:
             return None
         return next((self._range_of(holder) for holder in view.overlapping(network) if holder != but), None)
 
+    def holders_over(self, network: Network) -> Iterator[tuple[str, Network, Rank, str]]:
+        """Who has, or is about to have, parts of a block of this pool's range: holder, block, age, text."""
+        for holder in dict.fromkeys(self._status.overlapping(network) if self._status is not None else ()):
+            member = self.members.get(holder)
+            if member is not None and member.network is not None:
+                yield holder, member.network, member.rank, member.text
+            elif member is None:
+                reservation = self.reservations[holder.partition("/")[2]]
+                yield holder, reservation.network, reservation.rank, f"a claim on pool {self.key.name}"
+
     def overlapping_member(self, network: Network, *, but: str = "") -> Member | None:
         """A member whose block overlaps, other than ``but``."""
         if self._status is None:
@@ -219,7 +251,7 @@ class PoolState:
         """Hold a block for a claim; it must be free unless it is a foreign allocator's."""
         self.reservations[reservation.claim] = reservation
         for view in self._views():
-            view.add(reservation.holder, reservation.network, Rank(_YOUNGEST, reservation.claim))
+            view.add(reservation.holder, reservation.network, reservation.rank)
 
     def cancel(self, claim: str) -> Reservation | None:
         """Give a reservation back."""
@@ -241,10 +273,8 @@ class PoolState:
         if known is not None:
             self.drop_child(child.uid)
         self.children[child.uid] = child
-        if self._guarded is None and self._status is not None:
-            self._guarded = self._status.copy()
-        if self._guarded is not None and child.network is not None:
-            self._guarded.add(_child(child.uid), child.network, Rank(child.created, child.name))
+        if child.network is not None:
+            self._guard(_child(child.uid), child.network, Rank(child.created, child.name))
         self.revision += 1
 
     def drop_child(self, uid: str) -> Child | None:
@@ -252,12 +282,41 @@ class PoolState:
         child = self.children.pop(uid, None)
         if child is None:
             return None
-        if not self.children:
-            self._guarded = None
-        elif self._guarded is not None and child.network is not None:
-            self._guarded.remove(_child(uid), child.network)
+        if child.network is not None:
+            self._unguard(_child(uid), child.network)
         self.revision += 1
         return child
+
+    def put_foreign(self, holder: str, foreign: Foreign) -> None:
+        """Keep the allocator out of what belongs to another pool."""
+        known = self.foreign.get(holder)
+        if known == foreign:
+            return
+        if known is not None:
+            self.drop_foreign(holder)
+        self.foreign[holder] = foreign
+        self._guard(holder, foreign.network, foreign.rank)
+        self.revision += 1
+
+    def drop_foreign(self, holder: str) -> Foreign | None:
+        """Another pool does not have this any more."""
+        foreign = self.foreign.pop(holder, None)
+        if foreign is not None:
+            self._unguard(holder, foreign.network)
+            self.revision += 1
+        return foreign
+
+    def _guard(self, holder: str, network: Network, rank: Rank) -> None:
+        if self._guarded is None and self._status is not None:
+            self._guarded = self._status.copy()
+        if self._guarded is not None:
+            self._guarded.add(holder, network, rank)
+
+    def _unguard(self, holder: str, network: Network) -> None:
+        if not self.children and not self.foreign:
+            self._guarded = None
+        elif self._guarded is not None:
+            self._guarded.remove(holder, network)
 
     def measure(self) -> Measure | None:
         """What the members leave, reservations put aside; ``None`` while there is no view."""
@@ -269,7 +328,7 @@ class PoolState:
             view.remove(reservation.holder, reservation.network)
         found = Measure(view.space.counts(), view.space.addresses(), view.has_overlaps)
         for reservation in held:
-            view.add(reservation.holder, reservation.network, Rank(_YOUNGEST, reservation.claim))
+            view.add(reservation.holder, reservation.network, reservation.rank)
         return found
 
     def describe(self, facts: PoolFacts | None) -> None:
@@ -302,13 +361,13 @@ class PoolState:
                     return
         self._building, self._placed = None, set()
         for reservation in self.reservations.values():
-            fresh.add(reservation.holder, reservation.network, Rank(_YOUNGEST, reservation.claim))
+            fresh.add(reservation.holder, reservation.network, reservation.rank)
         self._status = fresh
-        if self.children:
-            self._guarded = fresh.copy()
-            for child in self.children.values():
-                if child.network is not None:
-                    self._guarded.add(_child(child.uid), child.network, Rank(child.created, child.name))
+        for child in self.children.values():
+            if child.network is not None:
+                self._guard(_child(child.uid), child.network, Rank(child.created, child.name))
+        for holder, foreign in self.foreign.items():
+            self._guard(holder, foreign.network, foreign.rank)
         self.revision += 1
 
     def is_sound(self, fresh: PoolState) -> bool:
@@ -348,6 +407,8 @@ class PoolState:
     def _range_of(self, holder: str) -> Network | None:
         if holder in self.members:
             return self.members[holder].network
+        if holder in self.foreign:
+            return self.foreign[holder].network
         kind, _, rest = holder.partition("/")
         if kind == "claim":
             return self.reservations[rest].network

@@ -21,6 +21,7 @@ from quarterdeck.api import Key
 from quarterdeck.operators.ipam import names
 
 from .facts import Member, PoolFacts, child_of
+from .neighbour import Neighbours
 from .network import Network
 from .poolstate import PoolState, Reservation
 
@@ -75,9 +76,13 @@ class PoolTable:
         self._members: Final[dict[str, Member]] = {}
         """The Subnets of all pools, by UID."""
         self._gone: Final[OrderedDict[str, None]] = OrderedDict()
+        self.neighbours: Final = Neighbours(
+            self._states, changed=self._listener.pool_changed, returned=self._listener.space_returned
+        )
 
     def clear(self) -> None:
         """Forget everything."""
+        self.neighbours.clear()
         self._states.clear()
         self._members.clear()
         self._gone.clear()
@@ -136,15 +141,26 @@ class PoolTable:
         if known is not None:
             self._leave(known)
 
+    def differs(self, uid: str, member: Member | None) -> bool:
+        """Whether the table has a Subnet otherwise than this state, which it did not take for news."""
+        known = self.member(uid)
+        if known is None or member is None:
+            return known is not member
+        return not _is_same(member, known)
+
     def restore_subnet(self, member: Member) -> None:
-        """A Subnet is there although it was thought to be gone."""
+        """A Subnet is like this although it was thought to be gone, or younger: the server itself said so."""
         self._gone.pop(member.uid, None)
-        self.put_subnet(member.uid, member)
+        known = self.member(member.uid)
+        if known is not None:
+            self._leave(known)
+        self._join(member)
 
     def _join(self, member: Member) -> None:
         key = member.pool_key
         state = self._open(key)
         state.add_member(member)
+        self.neighbours.came(key, member)
         for rival in state.rivals(member):
             self._listener.contested(rival.key)
         self._listener.pool_changed(key)
@@ -154,17 +170,19 @@ class PoolTable:
         state = self._states[key]
         rivals = state.rivals(member)
         state.remove_member(member.uid)
+        self.neighbours.left(key, member)
         for rival in rivals:
             self._listener.contested(rival.key)
         self._listener.pool_changed(key)
         self._listener.space_returned(key, member.network)
         self._close(key)
 
-    def put_pool(self, key: Key, facts: PoolFacts) -> None:
-        """A pool is like this."""
+    def put_pool(self, key: Key, facts: PoolFacts, *, is_certain: bool = False) -> None:
+        """A pool is like this; ``is_certain``: the server itself said so, even if the version is older."""
         state = self._open(key)
         old = state.facts
-        if old is not None and old.uid == facts.uid and facts.version and facts.version <= old.version:
+        is_late = old is not None and old.uid == facts.uid and facts.version <= old.version
+        if is_late and facts.version and not is_certain:
             return
         if old is not None and old == msgspec.structs.replace(facts, version=old.version):
             state.facts = facts  # somebody wrote the status, or labels that do not matter here
@@ -177,6 +195,7 @@ class PoolTable:
         if state.is_behind and len(state.members) <= REBUILD_AT_ONCE:
             for _ in state.rebuild():
                 pass
+        self.neighbours.look(key)
         self._listener.pool_changed(key)
         if old is None or old.network != facts.network:
             self._listener.range_changed(key)
@@ -191,6 +210,7 @@ class PoolTable:
         old = state.facts
         state.describe(None)
         self._leave_parent(key, old)
+        self.neighbours.look(key)
         self._listener.pool_changed(key)
         self._listener.range_changed(key)
         self._close(key)
@@ -214,21 +234,24 @@ class PoolTable:
     def reserve(self, pool: Key, reservation: Reservation) -> None:
         """Hold a block for a claim."""
         self._states[pool].reserve(reservation)
+        self.neighbours.reserved(pool, reservation.holder, reservation.network, reservation.rank)
 
     def cancel(self, pool: Key, claim: str) -> None:
         """Give a claim's reservation back: it became a Subnet, or will not."""
         state = self._states.get(pool)
         reservation = state.cancel(claim) if state is not None else None
         if reservation is not None:
+            self.neighbours.cancelled(pool, reservation.holder, reservation.network)
             self._listener.space_returned(pool, reservation.network)
             self._close(pool)
 
     def confirm(self, pool: Key, claim: str, member: Member) -> None:
         """A reservation has become a Subnet."""
         state = self._states.get(pool)
-        if state is not None:
-            state.cancel(claim)
+        reservation = state.cancel(claim) if state is not None else None
         self.put_subnet(member.uid, member)
+        if reservation is not None:
+            self.neighbours.cancelled(pool, reservation.holder, reservation.network)
 
     def _open(self, key: Key) -> PoolState:
         state = self._states.get(key)
@@ -238,7 +261,7 @@ class PoolTable:
 
     def _close(self, key: Key) -> None:
         state = self._states[key]
-        if not (state.members or state.children or state.reservations):
+        if not state.is_used:
             self._listener.pool_emptied(key)
         if state.is_empty:
             del self._states[key]
@@ -257,6 +280,6 @@ def _allows_more(new: PoolFacts, old: PoolFacts) -> bool:
     """Whether a claim that was refused might be granted now; deletion cannot be taken back."""
 
     def asked(facts: PoolFacts) -> tuple[object, ...]:
-        return (facts.uid, facts.network, facts.min_size, facts.max_size, facts.default_size)
+        return (facts.uid, facts.network, facts.min_size, facts.max_size, facts.default_size, facts.is_held)
 
     return asked(new) != asked(old)

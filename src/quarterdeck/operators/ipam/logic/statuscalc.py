@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -15,7 +15,15 @@ from .network import IPV4, Network, parse
 from .occupancy import Occupancy, Rank
 from .poolstate import PoolState
 
-__all__ = ["Limits", "PoolStatus", "calculate", "free_by_size", "normalize_size_key", "pool_status"]
+__all__ = [
+    "Limits",
+    "PoolStatus",
+    "calculate",
+    "free_by_size",
+    "normalize_size_key",
+    "pool_status",
+    "shortened",
+]
 
 LARGEST_COUNT: Final = 2**63 - 1
 _IPV4_SIZES: Final = range(16, 29)
@@ -44,9 +52,20 @@ class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pool_status(
-    state: PoolState, present: Iterable[Condition], *, now: Time, has_parent: bool, limits: Limits
+    state: PoolState,
+    present: Iterable[Condition],
+    *,
+    now: Time,
+    has_parent: bool,
+    limits: Limits,
+    overlapping: Sequence[PoolFacts] = (),
+    held_by: str = "",
 ) -> PoolStatus:
-    """The status of an existing pool; ``present`` are its conditions as they are now."""
+    """The status of an existing pool; ``present`` are its conditions as they are now.
+
+    ``overlapping`` are pools that share addresses with it and should not; ``held_by`` says what a pool that
+    is being deleted waits for.
+    """
     facts = state.facts
     assert facts is not None
     conditions = Conditions(present)
@@ -60,7 +79,11 @@ def pool_status(
             conditions.remove(kind)
     else:
         _judge_space(edit, full=not measure.free_addresses)
-        _judge_consistency(edit, state, overlaps=measure.has_overlaps)
+        _judge_consistency(edit, state, overlapping, overlaps=measure.has_overlaps)
+    if held_by:
+        edit.set(names.DELETION_BLOCKED, True, "BlocksInUse", held_by)
+    else:
+        conditions.remove(names.DELETION_BLOCKED)
     if omitted:
         text = f"more than {limits.omit_above} Subnets are not listed here"
         edit.set(names.CIDRS_OMITTED, True, "TooManyAllocations", text)
@@ -177,14 +200,40 @@ def _judge_space(edit: _Edit, *, full: bool) -> None:
         edit.set(names.EXHAUSTED, False, "FreeBlocksAvailable", "")
 
 
-def _judge_consistency(edit: _Edit, state: PoolState, *, overlaps: bool) -> None:
-    if overlaps:
+def _judge_consistency(
+    edit: _Edit, state: PoolState, overlapping: Sequence[PoolFacts], *, overlaps: bool
+) -> None:
+    assert state.facts is not None
+    if overlapping:
+        words = [_overlap(state.facts, each) for each in overlapping]
+        edit.set(names.CONSISTENT, False, "OverlappingPools", shortened(words))
+    elif overlaps:
         edit.set(names.CONSISTENT, False, "OverlappingSubnets", "Subnets of this pool overlap each other")
     elif state.outside:
         text = f"{len(state.outside)} Subnets are outside of the pool"
         edit.set(names.CONSISTENT, False, "SubnetsOutsidePool", text)
+    elif state.foreign:
+        words = [f"{each.network} is in use by {each.text}" for each in state.foreign.values()]
+        edit.set(names.CONSISTENT, False, "BlocksOfOthers", shortened(sorted(words)))
     else:
         edit.set(names.CONSISTENT, True, "OK", "")
+
+
+def _overlap(pool: PoolFacts, other: PoolFacts) -> str:
+    says = f"pool {other.name} ({other.network}) overlaps this one, "
+    if other.rank < pool.rank:
+        return f"{says}is older, and keeps what they share"
+    return f"{says}is younger, and gives nothing out of what they share"
+
+
+def shortened(words: Sequence[str], limit: int = 10) -> str:
+    """A list in a message: the first few, and how many more there are.
+
+    >>> shortened(["a", "b", "c"], 2)
+    'a; b; and 1 more'
+    """
+    more = [f"and {len(words) - limit} more"] if len(words) > limit else []
+    return "; ".join([*words[:limit], *more])
 
 
 def _is_omitted(count: int, conditions: Conditions, limits: Limits) -> bool:

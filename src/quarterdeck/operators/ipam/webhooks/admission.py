@@ -13,7 +13,7 @@ from typing import Final
 from quarterdeck.api import Key
 from quarterdeck.errors import Forbidden
 from quarterdeck.operators.ipam import names
-from quarterdeck.operators.ipam.logic.facts import member_of
+from quarterdeck.operators.ipam.logic.facts import member_of, pool_facts
 from quarterdeck.operators.ipam.logic.network import InvalidCidr, parse
 from quarterdeck.operators.ipam.logic.pooltable import PoolTable
 from quarterdeck.operators.ipam.settings import IpamSettings
@@ -49,9 +49,9 @@ class IpamGuard:
             ),
             Validator(
                 SubnetPool,
+                create=self.check_pool,
                 update=self.check_range,
                 delete=self.check_delete,
-                operations=("UPDATE", "DELETE"),
                 failure_policy="Ignore",
             ),
         )
@@ -69,14 +69,38 @@ class IpamGuard:
         other = state.overlapping_member(member.network, but=member.uid)
         if other is not None and other.name != member.name:
             raise Forbidden(f"subnet {member.network} overlaps with existing allocation {other.network}")
+        for uid, foreign in state.foreign.items():
+            theirs = self._table.member(uid)
+            pool = self._table.state(theirs.pool_key) if theirs is not None else None
+            if pool is not None and pool.facts is not None and foreign.network.overlaps(member.network):
+                where = f"existing allocation {foreign.network}: {foreign.text}"
+                raise Forbidden(f"subnet {member.network} overlaps with {where}")
 
     def check_change(self, admission: Admission, old: Subnet, new: Subnet) -> None:
         """Where Subnets are immutable, their spec does not change."""
         if self._settings.immutable_subnets and old.spec != new.spec:
             raise Forbidden(IMMUTABLE)
 
+    def check_pool(self, admission: Admission, pool: SubnetPool) -> None:
+        """Pools of a namespace do not overlap, except those that are inside each other on purpose."""
+        facts = pool_facts(pool)
+        if facts.network is None or not self._is_filled():
+            return
+        other = self._table.neighbours.overlapping(facts, pool.metadata.namespace)
+        if other is not None:
+            raise Forbidden(
+                f"pool {facts.name} ({facts.network}) overlaps pool {other.name} ({other.network});"
+                f" a pool inside another one has its name in the label {names.PARENT_LABEL}"
+            )
+        parent = self._table.state(Key(pool.metadata.namespace, facts.parent)) if facts.parent else None
+        for _, block, _, text in parent.holders_over(facts.network) if parent is not None else ():
+            if not block.contains(facts.network):
+                raise Forbidden(f"pool {facts.name} ({facts.network}) contains {block}: {text}")
+
     def check_range(self, admission: Admission, old: SubnetPool, new: SubnetPool) -> None:
-        """A pool may not shrink under its Subnets."""
+        """A pool may not shrink under its Subnets, nor come to overlap another one."""
+        if pool_facts(old).network != pool_facts(new).network or old.parent != new.parent:
+            self.check_pool(admission, new)
         state = self._table.state(Key(new.metadata.namespace, new.metadata.name))
         before, after = (old.spec and old.spec.cidr) or "", (new.spec and new.spec.cidr) or ""
         if before == after or state is None or not self._is_filled():

@@ -7,14 +7,16 @@ and events tell about it only then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from quarterdeck.api import Time, value_or
-from quarterdeck.api.k8s import Job, PodTemplateSpec, Service
-from quarterdeck.client import MergePatch
+from quarterdeck.api import Time, find_condition, value_or
+from quarterdeck.api.k8s import Job, PersistentVolumeClaim, PodTemplateSpec, Service
+from quarterdeck.client import MergePatch, metadata_of
+from quarterdeck.client.representation import AnyKind
 from quarterdeck.errors import (
     ApiError,
+    ForeignObject,
     NotFound,
     QuarterdeckError,
     ignore_already_exists,
@@ -28,7 +30,6 @@ from quarterdeck.operators.jobset.logic.child import (
     make_job,
     make_service,
     replicas_of,
-    subdomain_of,
 )
 from quarterdeck.operators.jobset.logic.failure import after_failure
 from quarterdeck.operators.jobset.logic.state import (
@@ -48,16 +49,25 @@ from quarterdeck.runtime.cache import controlled_by, controller_uid
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import for_owner
+from quarterdeck.runtime.controller.predicate import Predicate, never
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import LoopClock
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.ownership import require_ours
+from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until_free
 
 __all__ = ["NAME", "JobSetReconciler", "jobset_controller"]
 
 NAME: Final = "jobset"
+_KINDS: Final[Mapping[str, AnyKind]] = {
+    "Job": Job,
+    "Service": Service,
+    "PersistentVolumeClaim": metadata_of(PersistentVolumeClaim),
+}
+"""What a JobSet makes, as it is cached."""
+_GOES: Final = Predicate("goes", create=never, update=never, generic=never)
 
 
 class JobSetReconciler(Reconciler[JobSet]):
@@ -74,9 +84,15 @@ class JobSetReconciler(Reconciler[JobSet]):
             return None
         ctx.replace(jobset)
         run = _Run(ctx)
-        result = await run.act()
+        try:
+            result = await run.act()
+        except ForeignObject as taken:
+            run.taken, result = taken, None
+        run.tell_names()
         await run.store()
-        return result
+        if run.taken is None:
+            return result
+        return Wait(until_free(run.taken, _KINDS[run.taken.kind]), reason="name-taken")
 
 
 class _Run:
@@ -94,6 +110,8 @@ class _Run:
             replicated_jobs_status=counted, restarts=value_or(self.jobset.status.restarts, 0)
         )
         self.events: Final[list[Event]] = []
+        self.taken: ForeignObject | None = None
+        """Somebody else's object with the name of a child."""
 
     async def act(self) -> Result | None:
         """Do what is to be done; the new status is left in ``status``."""
@@ -134,6 +152,25 @@ class _Run:
         for event in self.events:
             self.ctx.event("Warning" if event.type == "Warning" else "Normal", event.reason, event.message)
 
+    def tell_names(self) -> None:
+        """If the name of a child is somebody else's, say whose, as long as that is so."""
+        known = find_condition(self.status.conditions, names.NAME_TAKEN)
+        if self.taken is None:
+            if known is not None:
+                self._set(names.NAME_TAKEN, "NamesAreFree", "all children could be made", holds=False)
+            return
+        message = str(self.taken)
+        if known is None or known.status != "True" or known.message != message:
+            self.events.append(Event("Warning", names.NAME_TAKEN, message))
+        self.status = with_condition(
+            self.status,
+            names.NAME_TAKEN,
+            reason=f"{self.taken.kind}Exists",
+            message=message,
+            now=self.now,
+            holds=True,
+        )
+
     def _set(self, type: str, reason: str, message: str, *, holds: bool = True) -> None:
         before = self.status
         self.status = with_condition(before, type, reason=reason, message=message, now=self.now, holds=holds)
@@ -169,15 +206,21 @@ class _Run:
     async def _make_service(self) -> None:
         if not has_hostnames(self.jobset):
             return
+        wanted = make_service(self.jobset)
         try:
-            await self.ctx.get(Service, subdomain_of(self.jobset), self.jobset.metadata.namespace)
+            found = await self.ctx.get(Service, wanted.metadata.name, wanted.metadata.namespace)
         except NotFound:
             try:
                 with ignore_already_exists():
-                    await self.ctx.create(make_service(self.jobset))
+                    await self.ctx.create(wanted)
             except ApiError as error:
                 self.ctx.event("Warning", "HeadlessServiceCreationFailed", str(error))
                 raise
+        else:
+            try:
+                require_ours(wanted, found)
+            except ForeignObject as taken:
+                self.taken = taken  # it may well serve: users bring Services of their own
 
     async def _make_claims(self) -> None:
         for policy in self.jobset.spec.volume_claim_policies:
@@ -307,6 +350,7 @@ def jobset_controller() -> Controller[JobSet]:
         .watches(JobSet, optional=True)
         .watches(Job, to=for_owner(JobSet))
         .watches(Service, to=for_owner(JobSet))
+        .watches(PersistentVolumeClaim, to=for_owner(JobSet), only_metadata=True, predicates=[_GOES])
         .indexes(Job, controller_uid)
         .rbac(
             Rule(groups=("batch",), resources=("jobs",), verbs=("create", "delete", "update")),

@@ -24,10 +24,10 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.predicate import generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 from .claimbinder import RULES as CLAIM_RULES
 from .claimbinder import ClaimError, release_resource_claims, reserve_resource_claims

@@ -16,7 +16,7 @@ from quarterdeck.api.k8s import Pod, ResourceClaim
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.kai.types import BindRequest
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.scheduler.deviceintake import read_allocation
 from quarterdeck.scheduler.intake import pod_info
@@ -30,7 +30,11 @@ _ATTEMPTS: Final = 5
 
 RULES: Final = (
     Rule(groups=("resource.k8s.io",), resources=("resourceclaims",), verbs=("get", "patch")),
-    Rule(groups=("resource.k8s.io",), resources=("resourceclaims/status",), verbs=("patch",)),
+    Rule(
+        groups=("resource.k8s.io",),
+        resources=("resourceclaims/binding", "resourceclaims/status"),
+        verbs=("patch",),
+    ),
 )
 
 

@@ -25,9 +25,9 @@ from quarterdeck.api import (
 )
 from quarterdeck.api.k8s import DeviceClass, Pod, ResourceClaim
 from quarterdeck.client import Client, MergePatch, StrategicMergePatch
-from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
+from quarterdeck.errors import AlreadyExists, ApiError, ForeignObject, NotFound, TransportError
 from quarterdeck.operators.kai import names
-from quarterdeck.operators.kai.logic.bindrequest import is_about
+from quarterdeck.operators.kai.logic.bindrequest import is_about, is_left_of
 from quarterdeck.operators.kai.logic.condition import explanations, with_unschedulable
 from quarterdeck.operators.kai.logic.podcondition import condition_patch
 from quarterdeck.operators.kai.metrics import KaiMetrics
@@ -42,7 +42,9 @@ from quarterdeck.operators.kai.types import (
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.loop.clock import Clock, time_now
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconcile.ownership import require_ours
+from quarterdeck.runtime.reconcile.statuswrite import write_status
 from quarterdeck.scheduler import decision as core
 from quarterdeck.scheduler.decision import Decision
 from quarterdeck.scheduler.deviceintake import allocation_document
@@ -62,6 +64,8 @@ RULES: Final = (
     Rule(groups=(names.GROUP,), resources=("podgroups/status",), verbs=("patch",)),
 )
 _log: Final = get_logger(__name__)
+_SHARED: Final = {"schedulingConditions": ("type", "nodePool")}
+"""Each scheduler has entries of its own in this list of a group."""
 
 
 class Committer:
@@ -113,14 +117,16 @@ class Committer:
 
     @_do.register
     async def _(self, decision: core.DeleteBindRequest) -> None:
-        await self._delete(self._cached(BindRequest, decision.bind_request))
+        request = self._cached(BindRequest, decision.bind_request)
+        if not request.metadata.owner_references or is_left_of(request, request.spec.pod_name):
+            await self._delete(request)
 
     @_do.register
     async def _(self, decision: core.Bind) -> None:
         pod = self._cached(Pod, decision.pod)
         try:
             self.writes.wrote(await self._create(pod, self._request(pod, decision)))
-        except (ApiError, TransportError) as error:
+        except (ApiError, TransportError, ForeignObject) as error:
             self._failed("bind request not created", error, pod=str(pod.key), node=decision.node)
             await self._tell_failed(pod, decision, error)
             return
@@ -267,6 +273,8 @@ class Committer:
                     if left.spec.selected_node == request.spec.selected_node:
                         return left
                     raise
+                if not is_left_of(left, pod.metadata.name):
+                    require_ours(request, left)
                 await self._client.delete(left, uid=left.metadata.uid)
                 return await self._client.create(request)
 
@@ -308,9 +316,12 @@ class Committer:
         )
         if conditions is None:
             return
-        patch = MergePatch({"status": {"schedulingConditions": to_dict(conditions)}})
+        before = {"schedulingConditions": to_dict(group.status.scheduling_conditions)}
+        after = {"schedulingConditions": to_dict(conditions)}
         async with self._at_once:
-            self.writes.wrote(await self._client.status.patch(group, patch))
+            answer = await write_status(self._client, group, before, after, shared=_SHARED)
+        if answer is not None:
+            self.writes.wrote(self._client.represent(PodGroup).read(answer))
 
 
 def _received_type(decision: core.Bind) -> str:

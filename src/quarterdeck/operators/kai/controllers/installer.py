@@ -15,7 +15,7 @@ from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.types import Queue, QueueResource, QueueResources, QueueSpec
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.loop.clock import Clock
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 
 RETRY: Final = 1.0
 """Seconds until another attempt: the webhook that looks at queues may not be registered yet."""

@@ -1,12 +1,14 @@
 """Puts pods into PodGroups.
 
 Every pod of our scheduler is looked at when it appears and when its metadata changes, and again when the
-PodGang that it names changes. Its owners say what group it belongs to; the group is made or brought up to
-date, and the pod is marked with it. What goes wrong is told in an event on the pod and tried again.
+PodGang that it names changes, or its PodGroup is gone or edited. Its owners say what group it belongs to; the
+group is made or brought up to date, and the pod is marked with it. A PodGroup of somebody else is left
+alone. What goes wrong is told in an event on the pod and tried again.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -19,13 +21,13 @@ from quarterdeck.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
+    ForeignObject,
     NoKindMatch,
     NotFound,
     QuarterdeckError,
-    Requeue,
 )
 from quarterdeck.operators.kai import names
-from quarterdeck.operators.kai.index import PODS_BY_GANG
+from quarterdeck.operators.kai.index import PODS_BY_GANG, PODS_BY_GROUP
 from quarterdeck.operators.kai.logic.grouping import (
     GrouperRegistry,
     GroupingError,
@@ -35,6 +37,7 @@ from quarterdeck.operators.kai.logic.grouping import (
     Workload,
     changed_pod_group,
     default_registry,
+    group_name,
     new_pod_group,
     parse_kind_defaults,
     pod_patch,
@@ -43,18 +46,23 @@ from quarterdeck.operators.kai.logic.grouping.grove import POD_GANG
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import PodGroup
 from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import Change, ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import (
+    Predicate,
     annotations_changed,
+    generation_changed,
     labels_changed,
+    never,
     object_matches,
     update_if,
 )
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
-from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.ownership import require_ours
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 from .owner import RememberingReader, owners_of
 
@@ -72,6 +80,10 @@ _RULES: Final = (
 _owners_changed: Final = update_if(
     lambda old, new: old.owner_references != new.owner_references, "owners_changed"
 )
+_CHANGED_BY_OTHERS: Final = (
+    generation_changed | labels_changed | annotations_changed | _owners_changed
+) & Predicate("not_new", create=never)
+"""What is new, the grouper has made; what runs in a group is the scheduler's business."""
 
 
 class PodGrouper(Reconciler[Pod]):
@@ -81,6 +93,8 @@ class PodGrouper(Reconciler[Pod]):
         self._reader: Final = reader
         self._settings: Final = settings
         self._registry: Final = registry
+        self._waiting: Final[dict[Key, set[Key]]] = {}
+        """Pods by PodGroups that are somebody else's."""
 
     async def reconcile(self, ctx: Context[Pod]) -> Result | None:
         """Look at one pod."""
@@ -97,6 +111,24 @@ class PodGrouper(Reconciler[Pod]):
             raise
         return None
 
+    async def deleted(self, ctx: DeleteContext) -> None:
+        """A pod is gone."""
+        self._let_go(ctx.key)
+
+    def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
+        """A PodGroup is gone or edited: a pod that brings it back, and those that could not have the name."""
+        found = context.cache.lookup(Pod, PODS_BY_GROUP(event.key.name, event.key.namespace))
+        pods = (pod.key for pod in found if self.concerns(pod) and not pod.metadata.is_deleting)
+        # Any pod puts an edit right. If the group is gone, the first may have reasons not to make it.
+        is_gone = event.change is Change.DELETED
+        return {*itertools.islice(pods, None if is_gone else 1), *self._waiting.get(event.key, ())}
+
+    def _let_go(self, pod: Key) -> None:
+        for group in [group for group, pods in self._waiting.items() if pod in pods]:
+            self._waiting[group].discard(pod)
+            if not self._waiting[group]:
+                del self._waiting[group]
+
     def concerns(self, pod: Pod) -> bool:
         """Whether a pod is to be grouped: it is ours, and nobody else has put it into a group."""
         if pod.spec.scheduler_name != self._settings.scheduler_name:
@@ -104,12 +136,19 @@ class PodGrouper(Reconciler[Pod]):
         annotations = pod.metadata.annotations
         if annotations.get(names.SKIP_GROUPER_ANNOTATION) == "true":
             return False
-        return names.POD_GROUP_ANNOTATION not in annotations or bool(pod.metadata.owner_references)
+        group = annotations.get(names.POD_GROUP_ANNOTATION)
+        own = group_name(pod.metadata.name, pod.metadata.uid)  # of a pod without owners, once it is grouped
+        return group in (None, own) or bool(pod.metadata.owner_references)
 
     async def _group(self, ctx: Context[Pod]) -> None:
         pod = ctx.obj
         plan = await self._plan(ctx)
-        await self._write_group(ctx, plan)
+        self._let_go(ctx.key)
+        try:
+            await self._write_group(ctx, plan)
+        except ForeignObject:
+            self._waiting.setdefault(Key(plan.namespace, plan.name), set()).add(ctx.key)
+            raise
         patch = pod_patch(pod, plan)
         if patch:
             try:
@@ -159,14 +198,16 @@ class PodGrouper(Reconciler[Pod]):
             return ()
 
     async def _write_group(self, ctx: Context[Pod], plan: GroupPlan) -> None:
+        wanted = new_pod_group(plan)
         try:
             known = await ctx.get(PodGroup, plan.name, plan.namespace)
         except NotFound:
             try:
-                await ctx.create(new_pod_group(plan))
+                await ctx.create(wanted)
                 return
             except AlreadyExists:  # another pod of the group was first, and the cache is behind
                 known = await ctx.get(PodGroup, plan.name, plan.namespace)
+        require_ours(wanted, known)
         changed = changed_pod_group(known, plan)
         if changed is not None:
             await ctx.update(changed)
@@ -198,7 +239,9 @@ def pod_grouper_controller(
         Builder(name=names.POD_GROUPER)
         .for_(Pod, predicates=relevant)
         .watches(POD_GANG, to=_pods_of_gang, optional=True)
+        .watches(PodGroup, to=reconciler, predicates=[_CHANGED_BY_OTHERS])
         .indexes(Pod, PODS_BY_GANG)
+        .indexes(Pod, PODS_BY_GROUP)
         .rbac(*_owner_rules(registry), *_RULES, *_default_rules(settings))
         .options(
             max_concurrent_reconciles=settings.pod_grouper_workers,

@@ -6,10 +6,10 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, Final
 
-from quarterdeck.api import Key, decode_json, to_dict
+from quarterdeck.api import Key, Resource, decode_json, to_dict
 from quarterdeck.api.k8s import Pod, PriorityClass
-from quarterdeck.client import MergePatch, merge_patch
-from quarterdeck.errors import NotFound
+from quarterdeck.client import Client
+from quarterdeck.errors import ignore_not_found
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.index import PODS_BY_GROUP, pod_group_of
 from quarterdeck.operators.kai.logic.intake import pod_group_info, priority_class_info
@@ -23,10 +23,11 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import Clock
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
+from quarterdeck.runtime.reconcile.statuswrite import write_status
 from quarterdeck.scheduler.model.job import is_preemptible, priority_of
 
 from .writelimit import WriteLimit
@@ -61,13 +62,9 @@ class PodGroupStatusReconciler(Reconciler[PodGroup]):
         wanted = group_status(
             use, is_preemptible=is_preemptible(info.preemptibility, priority_of(info, classes))
         )
-        patch = status_patch(to_dict(group.status), wanted)
-        if patch is not None:
-            self._limit.wrote(ctx.key)
-            try:
-                await ctx.client.status.patch(group, patch)
-            except NotFound:
-                return None
+        with ignore_not_found():
+            if await write_some(ctx.client, group, to_dict(group.status), wanted):
+                self._limit.wrote(ctx.key)
         return None
 
     def _use(self, entry: Entry) -> PodUse:
@@ -83,10 +80,10 @@ class PodGroupStatusReconciler(Reconciler[PodGroup]):
         return use
 
 
-def status_patch(old: dict[str, Any], wanted: dict[str, Any]) -> MergePatch | None:
-    """What to send to bring some fields of a status up to date; nothing if they are."""
-    changes = merge_patch(_only(old, wanted), _without_none(wanted))
-    return MergePatch({"status": changes}) if changes else None
+async def write_some(client: Client, obj: Resource, old: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Bring some fields of a status up to date; returns whether they were not."""
+    answer = await write_status(client, obj, _only(old, wanted), _without_none(wanted))
+    return answer is not None
 
 
 def _only(document: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:

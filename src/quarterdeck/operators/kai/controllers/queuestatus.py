@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from quarterdeck.api import Key, to_dict
-from quarterdeck.errors import NotFound
+from quarterdeck.errors import ignore_not_found
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.index import GROUPS_BY_QUEUE, QUEUES_BY_PARENT
 from quarterdeck.operators.kai.logic.resourcestatus import queue_status
@@ -20,11 +20,11 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import generation_changed, spec_changed, status_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-from .podgroupstatus import status_patch
+from .podgroupstatus import write_some
 from .writelimit import WriteLimit
 
 
@@ -43,13 +43,9 @@ class QueueStatusReconciler(Reconciler[Queue]):
         wanted = queue_status(
             ctx.index(PodGroup, GROUPS_BY_QUEUE(name)), tuple(ctx.index(Queue, QUEUES_BY_PARENT(name)))
         )
-        patch = status_patch(to_dict(ctx.obj.status), wanted)
-        if patch is not None:
-            self._limit.wrote(ctx.key)
-            try:
-                await ctx.client.status.patch(ctx.obj, patch)
-            except NotFound:
-                return None
+        with ignore_not_found():
+            if await write_some(ctx.client, ctx.obj, to_dict(ctx.obj.status), wanted):
+                self._limit.wrote(ctx.key)
         return None
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.api import DynamicObject, Key, ObjectMeta, owner_reference, value_or
+from quarterdeck.api import DynamicObject, Key, ObjectMeta, controller_of, owner_reference, value_or
 from quarterdeck.api.k8s import ConfigMap, Pod
-from quarterdeck.errors import AlreadyExists, NotFound, QuarterdeckError, SchemaError
+from quarterdeck.client import metadata_of
+from quarterdeck.errors import AlreadyExists, ForeignObject, NotFound, QuarterdeckError, SchemaError
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.index import PODS_BY_GPU_GROUP, REQUESTS_BY_GPU_GROUP
 from quarterdeck.operators.kai.logic.bindrequest import is_given_up
@@ -20,13 +21,13 @@ from quarterdeck.operators.kai.logic.sharedgpu import (
     OLD_PORTION,
     PORTION,
     VISIBLE_DEVICES,
-    ReservationSettings,
     config_maps_of,
     environment_of,
     is_reservation,
     reservation_name,
     reservation_pod,
 )
+from quarterdeck.operators.kai.settings import ReservationSettings
 from quarterdeck.operators.kai.types import BindRequest
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.controller.builder import Builder
@@ -34,15 +35,16 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import object_matches
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.ownership import is_ours
 from quarterdeck.scheduler.intake import gpu_groups_of
 
 __all__ = ["RULES", "ReservationError", "forget_devices", "reservation_keeper", "reserve_devices"]
 
 RULES: Final = (
     Rule(groups=("",), resources=("pods",), verbs=("create", "delete", "get")),
-    Rule(groups=("",), resources=("configmaps",), verbs=("create", "delete", "patch")),
+    Rule(groups=("",), resources=("configmaps",), verbs=("create", "delete", "get", "patch")),
 )
 
 
@@ -78,7 +80,10 @@ async def reserve_devices(ctx: Context[BindRequest], pod: Pod, settings: Reserva
             ),
             data=values,
         )
-        await ctx.client.apply(made, field_manager=names.FIELD_MANAGER, force=True)
+        try:
+            await ctx.apply(made, field_manager=names.FIELD_MANAGER)
+        except ForeignObject as error:
+            raise ReservationError(str(error)) from error
     return True
 
 
@@ -98,6 +103,12 @@ async def _device(ctx: Context[BindRequest], settings: ReservationSettings, grou
             problem = f"namespace {settings.namespace} for reservation pods does not exist: create it"
             raise ReservationError(problem) from error
         return ""
+    if not is_reservation(found.to_dict()):
+        owner = controller_of(found.metadata.owner_references)
+        whose = f"is controlled by {owner.kind} {owner.name}" if owner is not None else "is nobody's"
+        raise ReservationError(
+            f"pod {settings.namespace}/{name} has the name of a reservation pod, but is none and {whose}"
+        )
     if found.metadata.is_deleting:
         return ""
     device = found.metadata.annotations.get(names.RESERVED_DEVICE_ANNOTATION, "")
@@ -118,7 +129,9 @@ async def forget_devices(ctx: Context[BindRequest], pod: Pod) -> None:
         return
     for name in (maps.capabilities, maps.environment):
         try:
-            await ctx.client.delete(ConfigMap, name, pod.metadata.namespace)
+            told = await ctx.client.get(metadata_of(ConfigMap), name, pod.metadata.namespace)
+            if is_ours([owner_reference(pod)], told.metadata.owner_references):
+                await ctx.client.delete(ConfigMap, name, pod.metadata.namespace, uid=told.metadata.uid)
         except NotFound:
             continue
 

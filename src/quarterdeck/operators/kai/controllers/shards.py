@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from quarterdeck.api import Time
-from quarterdeck.client import MergePatch
-from quarterdeck.errors import NotFound
+from quarterdeck.api import Time, to_dict
+from quarterdeck.errors import ignore_not_found
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.shard import Pool, ShardPlan, plan_of
 from quarterdeck.operators.kai.settings import KaiSettings
@@ -23,6 +22,7 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.predicate import generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.statuswrite import write_status
 
 from .cycle import SchedulingCycle
 
@@ -105,11 +105,11 @@ class ShardStatus(Reconciler[SchedulingShard]):
                 wanted["observedGeneration"],
             ):
                 return
-        patch = {"status": {"conditions": [{**wanted, "lastTransitionTime": str(since)}]}}
-        try:
-            await ctx.client.status.patch(shard, MergePatch(patch))
-        except NotFound:
-            return
+        present = to_dict(shard.status.conditions)
+        others = [each for each in present if each["type"] != CONDITION]
+        ours = {**wanted, "lastTransitionTime": str(since)}
+        with ignore_not_found():
+            await write_status(ctx.client, shard, {"conditions": present}, {"conditions": [*others, ours]})
 
 
 def shard_status_controller(settings: KaiSettings) -> Controller[SchedulingShard]:

@@ -40,7 +40,7 @@ from quarterdeck.operators.kai.types import BindRequest, PodGroup, Queue, Topolo
 from quarterdeck.runtime.cache import Cache, Informer
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.loop.clock import Clock
-from quarterdeck.runtime.operator.rbac import watch_rules
+from quarterdeck.runtime.rbac import watch_rules
 from quarterdeck.scheduler.deviceintake import DeviceAccount, account_of, read_slice
 from quarterdeck.scheduler.deviceselector import DeviceSelectors
 from quarterdeck.scheduler.intake import node_info

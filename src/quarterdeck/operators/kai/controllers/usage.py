@@ -20,11 +20,11 @@ from quarterdeck.operators.kai.logic.usage import (
     RESOURCES,
     Usage,
     UsageMemory,
-    UsageSettings,
     capacity_of,
     prometheus_query,
     usage_of,
 )
+from quarterdeck.operators.kai.settings import UsageSettings
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.scheduler import CycleResult, Snapshot

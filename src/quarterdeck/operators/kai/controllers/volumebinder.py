@@ -19,15 +19,15 @@ from quarterdeck.api.k8s import (
     Pod,
     StorageClass,
 )
+from quarterdeck.api.nodeselector import selects_node
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.volume import can_provision, claims_of, is_bound, suitable_volumes
 from quarterdeck.operators.kai.types import BindRequest
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.scheduler.intake import node_info
-from quarterdeck.scheduler.placement.predicate import accepts
 
 __all__ = ["RULES", "VolumeError", "prepare_volumes", "release_claims"]
 
@@ -90,7 +90,7 @@ async def _volume_at(ctx: Context[BindRequest], claim: Document, node: str) -> P
     volumes = {each.metadata.name: each for each in await ctx.list(PersistentVolume)}
     for each in suitable_volumes(claim, [volume.to_dict() for volume in volumes.values()]):
         required = (each["spec"].get("nodeAffinity") or {}).get("required")
-        if required is None or accepts(from_dict(required, NodeSelector), info):
+        if required is None or selects_node(from_dict(required, NodeSelector), info.name, info.labels):
             return volumes[each["metadata"]["name"]]
     return None
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from quarterdeck.api import Quantity
 from quarterdeck.operators.kai import names
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 
 __all__ = ["resource_list"]
 

@@ -7,7 +7,7 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.types import BindRequest
 
-__all__ = ["is_about", "is_given_up"]
+__all__ = ["is_about", "is_given_up", "is_left_of"]
 
 
 def is_given_up(request: BindRequest) -> bool:
@@ -20,3 +20,8 @@ def is_about(request: BindRequest, pod: Pod) -> bool:
     """Whether a request was made for this pod, and not for one of the same name before it."""
     owners = request.metadata.owner_references
     return not owners or any(owner.uid == pod.metadata.uid for owner in owners)
+
+
+def is_left_of(request: BindRequest, name: str) -> bool:
+    """Whether a request was made for a pod of that name, whichever."""
+    return any((owner.kind, owner.name) == ("Pod", name) for owner in request.metadata.owner_references)

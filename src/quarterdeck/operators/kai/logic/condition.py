@@ -14,7 +14,7 @@ from quarterdeck.operators.kai.types import (
     UnschedulableExplanation,
 )
 from quarterdeck.scheduler import decision as core
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.resource import Resources
 
 from .amount import resource_list
 

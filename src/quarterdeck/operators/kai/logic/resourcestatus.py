@@ -12,7 +12,7 @@ from quarterdeck.api import Quantity, sum_quantities
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.types import PodGroup, PodGroupResourcesStatus, Queue, QueueStatus
 from quarterdeck.scheduler.intake import pod_info
-from quarterdeck.scheduler.model.resource import NOTHING, Resources
+from quarterdeck.scheduler.resource import NOTHING, Resources
 
 from .amount import resource_list
 

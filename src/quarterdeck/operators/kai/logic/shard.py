@@ -14,11 +14,9 @@ from msgspec.structs import replace
 
 from quarterdeck.api import UNSET, Duration, Maybe, value_or
 from quarterdeck.operators.kai import names
-from quarterdeck.operators.kai.settings import KaiSettings, PlacementSettings
+from quarterdeck.operators.kai.settings import KaiSettings, PlacementSettings, UsageSettings
 from quarterdeck.operators.kai.types import SchedulingShard, UsageDBConfig, UsageParams
 from quarterdeck.scheduler.settings import ALL_ACTIONS, Action
-
-from .usage import UsageSettings
 
 __all__ = ["Pool", "ShardPlan", "plan_of"]
 

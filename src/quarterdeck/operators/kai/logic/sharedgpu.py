@@ -10,14 +10,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from quarterdeck.errors import SchemaError
 from quarterdeck.operators.kai import names
+from quarterdeck.operators.kai.settings import ReservationSettings
 
 __all__ = [
     "ConfigMaps",
-    "ReservationSettings",
     "config_maps_of",
     "environment_of",
     "group_labels",
@@ -37,25 +35,6 @@ _SUFFIX: Final = "shared-gpu"
 _LONGEST_VOLUME_NAME: Final = 63
 _ADDED: Final = len("-") + 7 + len("-") + len(_SUFFIX) + len("-i0") + len("-evar") + len("-vol") + 1
 """Characters beyond the owner's name in the longest name that is derived from it."""
-
-
-class ReservationSettings(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
-):
-    """How devices are reserved for pods that share them."""
-
-    image: str
-    """Of the reservation pods; it must write the device it got into its pod's annotation."""
-    command: tuple[str, ...] = ()
-    """Instead of the image's own."""
-    namespace: str = "kai-resource-reservation"
-    service_account: str = "kai-resource-reservation"
-    runtime_class: str = ""
-    """``runtimeClassName`` of the reservation pods."""
-    timeout: float = 40.0
-    """Seconds to wait for a device."""
-    uses_cdi: bool = False
-    """Whether the device plugin names devices as the Container Device Interface does."""
 
 
 class ConfigMaps(NamedTuple):

@@ -1,7 +1,8 @@
 """Which subgroups a PodGroup may have.
 
 The first violation wins and is the only one told. Order matters to users who match on texts: names and
-parents of each subgroup in list order, then missing parents, then cycles, then minimums of children.
+parents of each subgroup in list order, then missing parents, then cycles, then minimums. A name that is
+wrong comes first because nothing else can be said about a group whose parts cannot be told apart.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from quarterdeck.api import UNSET, value_or
 from quarterdeck.operators.kai.types import PodGroupSpec, SubGroup
 from quarterdeck.wire.gostyle import quote
 
-__all__ = ["violation"]
+__all__ = ["mixed_case", "violation"]
 
 EXCLUSIVE: Final = "minMember and minSubGroup are mutually exclusive"
 _CYCLE: Final = "cycle detected in subgroups"
@@ -23,7 +24,13 @@ _CYCLE: Final = "cycle detected in subgroups"
 def violation(spec: PodGroupSpec) -> str:
     """What is wrong with the subgroups of a PodGroup; empty if nothing is."""
     groups = spec.sub_groups
-    return _of_both_minimums(spec) or _of_tree(groups) or _of_child_minimums(groups) or _of_root_minimum(spec)
+    return _of_tree(groups) or _of_both_minimums(spec) or _of_child_minimums(groups) or _of_root_minimum(spec)
+
+
+def mixed_case(spec: PodGroupSpec) -> list[str]:
+    """Names of subgroups, and of parents, that are not lowercase; each once, in list order."""
+    used = (name for group in spec.sub_groups for name in (group.name, value_or(group.parent, "")))
+    return [name for name in dict.fromkeys(used) if name != name.lower()]
 
 
 def _of_both_minimums(spec: PodGroupSpec) -> str:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
-import msgspec
-
-from quarterdeck.api.cron import CronSchedule
-from quarterdeck.errors import ConfigError, SchemaError
+from quarterdeck.errors import SchemaError
+from quarterdeck.operators.kai.settings import UsageSettings
 
 __all__ = [
     "RESOURCES",
     "Usage",
     "UsageMemory",
-    "UsageSettings",
     "capacity_of",
     "prometheus_query",
     "usage_of",
@@ -29,7 +25,6 @@ Usage: TypeAlias = Mapping[str, Amounts]
 """Parts of the cluster's CPU, memory and GPUs that queues used, by name."""
 
 RESOURCES: Final = ("cpu", "memory", "gpu")
-_WEEK: Final = 7 * 24 * 3600.0
 _METRICS: Final = {
     "gpuAllocationMetric": "kai_queue_allocated_gpus",
     "cpuAllocationMetric": "kai_queue_allocated_cpu_cores",
@@ -39,55 +34,6 @@ _METRICS: Final = {
     "memoryCapacityMetric": 'sum(kube_node_status_capacity{resource="memory"})',
 }
 _QUEUE_LABELS: Final = ("queue_name", "queue")
-
-
-class UsageSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """Where past usage is known and how much of it counts; times are in seconds."""
-
-    client_type: Literal["prometheus", "memory"] = "memory"
-    """``memory``: what this scheduler has seen since it started."""
-    connection_string: str = ""
-    """URL of Prometheus."""
-    half_life_period: float = 0.0
-    """The weight of the past halves in this time; 0: all of the window counts alike."""
-    window_size: float = _WEEK
-    window_type: Literal["sliding", "tumbling", "cron"] = "sliding"
-    """``tumbling`` begins anew when a window is over, ``cron`` at the times of a schedule (UTC)."""
-    tumbling_window_start_time: float = 0.0
-    """Seconds since 1970."""
-    cron_string: str = ""
-    """The schedule: five fields."""
-    fetch_interval: float = 60.0
-    staleness_period: float = 300.0
-    """What is older than that does not count any more."""
-    query_resolution: float = 60.0
-    query_timeout: float = 10.0
-    metrics: Mapping[str, str] = {}
-    """Expressions instead of the usual ones, by KAI's names for them."""
-
-    def __post_init__(self) -> None:
-        if self.window_type == "cron":
-            try:
-                self._last_begin(0.0)
-            except ConfigError as error:
-                raise ValueError(f"cronString: {error}") from error
-
-    def window_start(self, now: float) -> float:
-        """Since when the past counts."""
-        if self.window_type == "sliding":
-            return now - self.window_size
-        if self.window_type == "cron":
-            return self._last_begin(now)
-        passed = now - self.tumbling_window_start_time
-        return now if passed < 0 else now - passed % self.window_size
-
-    def _last_begin(self, now: float) -> float:
-        moment = datetime.fromtimestamp(now, UTC)
-        return CronSchedule.parse(self.cron_string).last_before(moment).timestamp()
-
-    def weight(self, age: float) -> float:
-        """How much a moment in the past counts."""
-        return float(0.5 ** (age / self.half_life_period)) if self.half_life_period > 0 else 1.0
 
 
 def prometheus_query(settings: UsageSettings, metric: str, now: float) -> str:

@@ -1,8 +1,9 @@
 """Plays the cloud on an embedded cluster: CloudEphemeral groups get Node objects.
 
-Only nodes that this controller made (label ``quarterdeck.dev/simulated``) are ever removed. They are owned by
-their group, so that deleting a group deletes its nodes. Static groups with a selector take in nodes that
-belong to nobody. Not for clusters with a real cloud: it is added by ``quarterdeck up`` only.
+Only nodes that this controller made are ever removed. They are owned by their group, by UID, so that deleting
+a group deletes its nodes; a name that somebody else's Node has is left to it, and told. Static groups with a
+selector take in nodes that belong to nobody. Not for clusters with a real cloud: it is added by
+``quarterdeck up`` only.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from typing import Any
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Node, Secret
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import AlreadyExists, NotFound
+from quarterdeck.errors import AlreadyExists, ForeignObject, NotFound
 from quarterdeck.operators.nodegroup import names
-from quarterdeck.operators.nodegroup.index import NODES_BY_GROUP
 from quarterdeck.operators.nodegroup.logic.clusterstate import StateError, known_zones
 from quarterdeck.operators.nodegroup.logic.simulation import SimulatedNode, adopts, node_document, plan_nodes
 from quarterdeck.operators.nodegroup.types import NodeGroup
+from quarterdeck.runtime.cache import controlled_by, controller_uid
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result, Wait, until_free
 
 
 class NodeSimulator(Reconciler[NodeGroup]):
@@ -39,27 +40,43 @@ class NodeSimulator(Reconciler[NodeGroup]):
             return None
         group = ctx.obj.to_dict()
         await self._adopt(ctx, group)
+        own = {
+            node.metadata.name: node
+            for node in ctx.index(Node, controlled_by(ctx.obj))
+            if not node.metadata.is_deleting
+        }
+        for node in own.values():
+            if node.metadata.labels.get(names.GROUP_LABEL) != ctx.key.name:
+                await ctx.patch(node, _label_of(ctx))
         present = [
-            SimulatedNode(node.metadata.labels.get(names.ZONE_LABEL, ""), node.metadata.name)
-            for node in ctx.index(Node, NODES_BY_GROUP(ctx.key.name))
-            if names.SIMULATED_LABEL in node.metadata.labels and not node.metadata.is_deleting
+            SimulatedNode(node.metadata.labels.get(names.ZONE_LABEL, ""), name) for name, node in own.items()
         ]
         plan = plan_nodes(group, present, await _provider_zones(ctx))
-        for one in plan.create:
-            with suppress(AlreadyExists):
-                await ctx.create(Node.from_dict(node_document(group, one)), owner=ctx.obj)
         for one in plan.remove:
             with suppress(NotFound):
-                await ctx.delete(Node, one.name)
-        return None
+                await ctx.delete(own[one.name])
+        taken: ForeignObject | None = None
+        for one in plan.create:
+            try:
+                with suppress(AlreadyExists):
+                    await ctx.create(Node.from_dict(node_document(group, one)), owner=ctx.obj)
+            except ForeignObject as error:
+                taken = error
+        if taken is None:
+            return None
+        ctx.event("Warning", names.NODE_NAME_TAKEN, str(taken))
+        return Wait(until_free(taken, Node), reason="name-taken")
 
     async def _adopt(self, ctx: Context[NodeGroup], group: Mapping[str, Any]) -> None:
         if not (group["spec"].get("staticInstances") or {}).get("labelSelector"):
             return
-        label = MergePatch({"metadata": {"labels": {names.GROUP_LABEL: ctx.key.name}}})
         for node in await ctx.list(Node):
             if adopts(group, node.metadata.labels):
-                await ctx.patch(node, label)
+                await ctx.patch(node, _label_of(ctx))
+
+
+def _label_of(ctx: Context[NodeGroup]) -> MergePatch:
+    return MergePatch({"metadata": {"labels": {names.GROUP_LABEL: ctx.key.name}}})
 
 
 async def _provider_zones(ctx: Context[NodeGroup]) -> Sequence[str]:
@@ -75,8 +92,9 @@ def simulation_controller() -> Controller[NodeGroup]:
     return (
         Builder(name="nodegroup-simulation")
         .for_(NodeGroup, predicates=[generation_changed])
+        .owns(Node)
         .watches(Node, to=_groups_of_node)
-        .indexes(Node, NODES_BY_GROUP)
+        .indexes(Node, controller_uid)
         .watches(Secret, to=_every_group)
         .rbac(Rule(groups=("",), resources=("nodes",), verbs=("create", "delete", "patch")))
         .options(field_manager=names.FIELD_MANAGER)

@@ -7,11 +7,10 @@ ten minutes. Its own status writes do not wake it. The status is written only if
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 from quarterdeck.api import DynamicObject, Key, Writable
 from quarterdeck.api.k8s import Node, Secret
-from quarterdeck.client import MergePatch, merge_patch
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.index import NODES_BY_GROUP
 from quarterdeck.operators.nodegroup.logic.status import Notice, compute
@@ -28,10 +27,11 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext, mapped
 from quarterdeck.runtime.controller.predicate import annotations_changed, generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.controller.source import KindSource, Source
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.result import Requeue, Result
+from quarterdeck.runtime.reconcile.statuswrite import write_status
 
 from .observation import CachedReader, instance_class_kind, mcm_group, observe
 
@@ -73,9 +73,7 @@ class StatusReconciler(Reconciler[NodeGroup]):
         facts = await observe(CachedReader(ctx), group, ctx.now())
         self._watch_class(facts.class_kind)
         outcome = compute(facts)
-        patch = status_patch(group, outcome.status)
-        if patch is not None:
-            await ctx.client.status.patch(ctx.obj, patch)
+        await write_status(ctx.client, ctx.obj, group.get("status") or {}, outcome.status)
         if outcome.notice is not None:
             _tell(ctx, outcome.notice)
         if self._metrics is not None:
@@ -91,13 +89,6 @@ class StatusReconciler(Reconciler[NodeGroup]):
         """Stop counting a group that is gone."""
         if self._metrics is not None:
             self._metrics.forget(ctx.key.name)
-
-
-def status_patch(group: dict[str, Any], status: dict[str, Any]) -> MergePatch | None:
-    """What to send to the status subresource; nothing if the status is what it should be."""
-    old = group.get("status") or {}
-    changes = merge_patch(old, status)
-    return MergePatch({"status": changes}) if changes else None
 
 
 def status_controller(metrics: NodeGroupMetrics | None = None) -> Controller[NodeGroup]:

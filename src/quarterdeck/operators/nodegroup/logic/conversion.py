@@ -4,8 +4,7 @@ It is pure: which v1 type an old ``Hybrid`` group means may depend on a Secret, 
 left open in ``unresolved``; the caller reads the Secret only if there are any, and calls ``resolve``. A
 broken Secret therefore never breaks a conversion that does not need it.
 
-The caller's documents are not changed; results may share parts with them. ``express`` does the same for
-most groups in a fraction of the time; this is the whole truth.
+The caller's documents are not changed; results may share parts with them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from quarterdeck.operators.nodegroup import names
 from .mapping import translate
 from .roundtrip import Entry, Memory, differences, put_memory, restore, take_memory
 from .shape import ShapeError, fit
-from .validity import Violation, is_valid, violations
+from .validity import Violation, violations
 
 Document = dict[str, Any]
 
@@ -43,12 +42,8 @@ def convert_with(document: Any, target: str, permanent: Callable[[], Collection[
 
 def resolve(document: Document, permanent: Collection[str]) -> None:
     """Decide an open group: CloudPermanent if the provider configuration lists it."""
-    document["spec"]["nodeType"] = resolved_type(document["metadata"].get("name", ""), permanent)
-
-
-def resolved_type(name: str, permanent: Collection[str]) -> str:
-    """The v1 node type of a Hybrid group."""
-    return names.CLOUD_PERMANENT if name in permanent else names.CLOUD_STATIC
+    is_permanent = document["metadata"].get("name", "") in permanent
+    document["spec"]["nodeType"] = names.CLOUD_PERMANENT if is_permanent else names.CLOUD_STATIC
 
 
 def convert(document: Any, target: str, unresolved: list[Document]) -> Any:
@@ -160,18 +155,18 @@ def _restored(plain: Document, entries: list[Entry] | None, target: str) -> Docu
     if not entries:
         return plain
     restored = restore(plain, entries)
-    if target == names.V1 and is_valid(restored):
+    if target == names.V1 and not violations(restored, plain):
         return restored
     try:
         restored = fit(target, restored)
     except ShapeError:
         return plain
-    if target != names.V1 or is_valid(restored):
+    if target != names.V1:
         return restored
-    broken = violations(restored)
+    broken = violations(restored, plain)
     spec = restored.get("spec") or {}
     if not (spec.get("cri") or {}).get("type"):
         broken.discard(_UNTYPED_CRI)
     if spec.get("nodeType") == names.HYBRID:
         broken -= _HYBRID_RULES
-    return restored if broken <= violations(plain) else plain
+    return plain if broken else restored

@@ -80,8 +80,10 @@ def _parse(value: Any) -> Memory:
         memory = _decode(value)
     except (msgspec.DecodeError, RecursionError, TypeError):
         return {}
-    if not all(entry.path.startswith("/") for entries in memory.values() for entry in entries):
-        return {}
+    for entries in memory.values():
+        for entry in entries:
+            if entry.path[:1] != "/":
+                return {}
     return memory
 
 
@@ -110,8 +112,10 @@ def _compare(path: str, truth: Any, returned: Any, entries: list[Entry]) -> None
     known = 0
     for key, value in truth.items():
         other = returned.get(key, UNSET)
-        if other is not UNSET:
-            known += 1
+        if other is UNSET:
+            entries.append(Entry(f"{path}/{_escape(key)}", value))
+            continue
+        known += 1
         if other is not value:
             _compare(f"{path}/{_escape(key)}", value, other, entries)
     if known < len(returned):
@@ -128,25 +132,23 @@ def restore(document: Document, entries: list[Entry]) -> Document:
     """The document with every entry applied whose ``was`` still holds; ``document`` is not changed."""
     tree = _Tree(document)
     for entry in _restore_cri(tree, entries):
-        steps = _steps(entry.path)
-        if steps[0] not in _ROOTS:
+        parent, key = _place(entry.path)
+        part = tree.part(parent) if (parent[0] if parent else key) in _ROOTS else None
+        if part is None:
             continue
-        parent = tree.parent(steps)
-        if parent is None:
-            continue
-        present = parent.get(steps[-1], UNSET)
+        present = part.get(key, UNSET)
         if present is entry.was or are_equal(present, entry.was):
-            tree.set(steps, entry.value)
+            tree.set(parent, key, entry.value)
     return tree.root
 
 
 def _restore_cri(tree: _Tree, entries: list[Entry]) -> list[Entry]:
     """Treat ContainerdV2, which old versions call Containerd; gives the entries left to apply."""
-    kind = next((entry for entry in entries if entry.path == TYPE_PATH), None)
+    by_path = {entry.path: entry for entry in reversed(entries)}  # of several the first counts
+    kind, guard = by_path.get(TYPE_PATH), by_path.get(CONTAINERD_PATH)
     if kind is None or (kind.was, kind.value) != (names.CONTAINERD, names.CONTAINERD_V2):
         return entries
     cri = _cri(tree.root)
-    guard = next((entry for entry in entries if entry.path == CONTAINERD_PATH), None)
     is_chosen = cri.get("type") == names.CONTAINERD  # otherwise the user chose another runtime
     if is_chosen and (guard is None or are_equal(cri.get("containerd", UNSET), guard.was)):
         return entries
@@ -154,43 +156,43 @@ def _restore_cri(tree: _Tree, entries: list[Entry]) -> list[Entry]:
         edited = {**cri, "type": names.CONTAINERD_V2}
         if "containerd" in edited:
             edited["containerdV2"] = edited.pop("containerd")
-        tree.set(("spec", "cri"), edited)
+        tree.set(("spec",), "cri", edited)
     parts = (TYPE_PATH, CONTAINERD_PATH, CONTAINERD_V2_PATH)
     return [entry for entry in entries if not any(_is_within(entry.path, part) for part in parts)]
 
 
 class _Tree:
-    """A document that copies an object when it is changed for the first time."""
+    """A document that is changed in copies of its parts, each made once."""
 
-    __slots__ = ("_copied", "root")
+    __slots__ = ("_parts", "root")
 
     def __init__(self, document: Document) -> None:
         self.root = dict(document)
-        self._copied: set[int] = {id(self.root)}
+        self._parts: dict[tuple[str, ...], Document] = {(): self.root}
 
-    def parent(self, steps: tuple[str, ...]) -> Document | None:
-        """The object that holds the last step, if there is one."""
-        value: Any = self.root
-        for step in steps[:-1]:
-            value = value.get(step)
-            if type(value) is not dict:
+    def part(self, path: tuple[str, ...]) -> Document | None:
+        """The object at a path, if there is one; it may be changed."""
+        found = self._parts.get(path)
+        if found is None:
+            above = self.part(path[:-1])
+            value = above.get(path[-1]) if above is not None else None
+            if above is None or type(value) is not dict:
                 return None
-        parent: Document = value
-        return parent
+            found = self._parts[path] = above[path[-1]] = dict(value)
+        return found
 
-    def set(self, steps: tuple[str, ...], value: Any) -> None:
-        """Set what is at the end of an existing path; UNSET removes it."""
-        part = self.root
-        for step in steps[:-1]:
-            child = part[step]
-            if id(child) not in self._copied:
-                child = part[step] = dict(child)
-                self._copied.add(id(child))
-            part = child
+    def set(self, path: tuple[str, ...], key: str, value: Any) -> None:
+        """Set what the object at a path, which is there, has under a key; UNSET removes it."""
+        part = self.part(path)
+        assert part is not None
         if value is UNSET:
-            part.pop(steps[-1], None)
+            part.pop(key, None)
         else:
-            part[steps[-1]] = value
+            part[key] = value
+        whole = (*path, key)
+        if whole in self._parts:  # what is below it is another one now
+            known = self._parts.items()
+            self._parts = {place: each for place, each in known if place[: len(whole)] != whole}
 
 
 def _cri(document: Document) -> Document:
@@ -208,9 +210,10 @@ def _escape(key: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _steps(pointer: str) -> tuple[str, ...]:
-    steps = pointer.split("/")[1:]
-    return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
+def _place(pointer: str) -> tuple[tuple[str, ...], str]:
+    """Where a pointer leads: the object, and its key."""
+    *parent, key = (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
+    return tuple(parent), key
 
 
 def are_equal(one: Any, other: Any) -> bool:

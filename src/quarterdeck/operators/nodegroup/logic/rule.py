@@ -1,8 +1,4 @@
-"""Rules of a schema as functions: does a value keep them?
-
-The same rules hold for documents and for the structs that ``structure`` makes of schemas; the two differ in
-how a field is read.
-"""
+"""Rules of a schema as functions: does a document keep them?"""
 
 from __future__ import annotations
 
@@ -10,77 +6,42 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
-from msgspec import UNSET
-
 Holds = Callable[[Any], bool]
 
 
-class Rules:
-    """Compiles rules for objects of one form: documents, or structs."""
+def compiled(node: Mapping[str, Any]) -> Holds:
+    """Every rule of a schema and of what is below it; fields the schema does not know are not looked at."""
+    checks: list[Holds] = []
+    if node.get("properties"):  # first: by its fields most branches of a ``oneOf`` are told apart
+        checks.append(_fields({key: compiled(child) for key, child in node["properties"].items()}))
+    checks += [rule_of(keyword, rule) for keyword, rule in node.items() if keyword in KEYWORDS]
+    if "items" in node:
+        checks.append(_items(compiled(node["items"])))
+    return _all(checks)
 
-    def __init__(self, form: type, read: Callable[[Any, str], Any]) -> None:
-        """``read`` gives the field of an object, ``UNSET`` if it is absent."""
-        self._form: Final = form
-        self._read: Final = read
 
-    def logic(self, node: Mapping[str, Any]) -> Holds | None:
-        """``oneOf`` and its kin, of a schema and everything below it."""
-        if node.get("x-kubernetes-int-or-string"):
-            return None  # its anyOf says what the structure said
-        checks = [self.rule(keyword, rule) for keyword, rule in node.items() if keyword in _LOGIC]
-        below = {key: self.logic(child) for key, child in node.get("properties", {}).items()}
-        children = {key: check for key, check in below.items() if check is not None}
-        if children:
-            checks.append(self._properties(children))
-        each = self.logic(node["items"]) if "items" in node else None
-        if each is not None:
-            checks.append(_items(each))
-        return _all(checks) if checks else None
-
-    def rule(self, keyword: str, rule: Any) -> Holds:
-        """One of the ``KEYWORDS``."""
-        match keyword:
-            case "oneOf":
-                return _one_of([self._compile(branch) for branch in rule])
-            case "anyOf":
-                return _any_of([self._compile(branch) for branch in rule])
-            case "not":
-                return _not(self._compile(rule))
-            case "required":
-                return self._required(rule)
-        return _SIMPLE[keyword](rule)
-
-    def _compile(self, node: Mapping[str, Any]) -> Holds:
-        checks = [self.rule(keyword, rule) for keyword, rule in node.items() if keyword in KEYWORDS]
-        if node.get("properties"):
-            children = {key: self._compile(child) for key, child in node["properties"].items()}
-            checks.append(self._properties(children))
-        if "items" in node:
-            checks.append(_items(self._compile(node["items"])))
-        return _all(checks)
-
-    def _properties(self, checks: Mapping[str, Holds]) -> Holds:
-        form, read, pairs = self._form, self._read, tuple(checks.items())
-
-        def holds(value: Any) -> bool:
-            if isinstance(value, form):
-                for key, check in pairs:
-                    item = read(value, key)
-                    if item is not UNSET and not check(item):
-                        return False
-            return True
-
-        return holds
-
-    def _required(self, keys: Sequence[str]) -> Holds:
-        form, read = self._form, self._read
-        return lambda value: not isinstance(value, form) or not any(read(value, key) is UNSET for key in keys)
+def combinations(node: Mapping[str, Any]) -> Holds | None:
+    """``oneOf`` and its kin, of a schema and everything below it: what a type cannot say."""
+    if node.get("x-kubernetes-int-or-string"):
+        return None  # its anyOf says what the type said
+    checks = [rule_of(keyword, node[keyword]) for keyword in ("oneOf", "anyOf", "not") if keyword in node]
+    below = {key: combinations(child) for key, child in node.get("properties", {}).items()}
+    if children := {key: check for key, check in below.items() if check is not None}:
+        checks.append(_fields(children))
+    each = combinations(node["items"]) if "items" in node else None
+    if each is not None:
+        checks.append(_items(each))
+    return _all(checks) if checks else None
 
 
 def python_pattern(pattern: str) -> str:
     """A pattern of a schema, which is Go's, for Python: ASCII digits, and ``$`` is the very end."""
     return f"(?a){pattern[:-1]}\\Z" if pattern.endswith("$") else f"(?a){pattern}"
+
+
+def rule_of(keyword: str, rule: Any) -> Holds:
+    """One of the ``KEYWORDS``."""
+    return _RULES[keyword](rule)
 
 
 def _all(checks: Sequence[Holds]) -> Holds:
@@ -96,27 +57,55 @@ def _all(checks: Sequence[Holds]) -> Holds:
     return holds
 
 
+def _fields(checks: Mapping[str, Holds]) -> Holds:
+    pairs = tuple(checks.items())
+    if len(pairs) == 1:
+        ((only, check),) = pairs
+        return lambda value: type(value) is not dict or only not in value or check(value[only])
+
+    def holds(value: Any) -> bool:
+        if type(value) is dict:
+            for key, check in pairs:
+                if key in value and not check(value[key]):
+                    return False
+        return True
+
+    return holds
+
+
 def _items(check: Holds) -> Holds:
     return lambda value: type(value) is not list or all(map(check, value))
 
 
-def _one_of(branches: Sequence[Holds]) -> Holds:
+def _values(node: Mapping[str, Any]) -> Holds:
+    check = compiled(node)
+    return lambda value: (
+        type(value) is not dict or all(item is None or check(item) for item in value.values())
+    )
+
+
+def _required(keys: Sequence[str]) -> Holds:
+    wanted = frozenset(keys)
+    return lambda value: type(value) is not dict or wanted <= value.keys()
+
+
+def _one_of(nodes: Sequence[Mapping[str, Any]]) -> Holds:
+    branches = [compiled(node) for node in nodes]
     return lambda value: sum([branch(value) for branch in branches]) == 1
 
 
-def _any_of(branches: Sequence[Holds]) -> Holds:
+def _any_of(nodes: Sequence[Mapping[str, Any]]) -> Holds:
+    branches = [compiled(node) for node in nodes]
     return lambda value: any(branch(value) for branch in branches)
 
 
-def _not(branch: Holds) -> Holds:
+def _not(node: Mapping[str, Any]) -> Holds:
+    branch = compiled(node)
     return lambda value: not branch(value)
 
 
 def _type(rule: str) -> Holds:
     kinds = _KINDS[rule]
-    if len(kinds) == 1:
-        kind = kinds[0]
-        return lambda value: type(value) is kind
     return lambda value: type(value) in kinds
 
 
@@ -141,7 +130,6 @@ def _size(kind: type[str] | type[list[Any]], *, least: int = 0, most: float = fl
     return lambda value: type(value) is not kind or least <= len(value) <= most
 
 
-_LOGIC: Final = ("oneOf", "anyOf", "not")
 _NUMBERS: Final = (int, float)
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "object": (dict,),
@@ -151,8 +139,9 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "integer": (int,),
     "number": _NUMBERS,
 }
-_SIMPLE: Final[dict[str, Callable[[Any], Holds]]] = {
+_RULES: Final[dict[str, Callable[[Any], Holds]]] = {
     "type": _type,
+    "required": _required,
     "enum": _enum,
     "pattern": _pattern,
     "minimum": _minimum,
@@ -160,8 +149,10 @@ _SIMPLE: Final[dict[str, Callable[[Any], Holds]]] = {
     "minLength": lambda rule: _size(str, least=rule),
     "maxLength": lambda rule: _size(str, most=rule),
     "minItems": lambda rule: _size(list, least=rule),
+    "additionalProperties": _values,
+    "oneOf": _one_of,
+    "anyOf": _any_of,
+    "not": _not,
 }
-KEYWORDS: Final = frozenset({*_LOGIC, "required", *_SIMPLE})
+KEYWORDS: Final = frozenset(_RULES)
 """Keywords of a schema that are rules for values."""
-DOCUMENTS: Final = Rules(dict, lambda value, key: value.get(key, UNSET))
-STRUCTS: Final = Rules(msgspec.Struct, lambda value, key: getattr(value, key, UNSET))

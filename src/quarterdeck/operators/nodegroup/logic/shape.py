@@ -4,9 +4,8 @@
 not know, as the API server does. Enumerations, patterns and ranges are not its business: an object that was
 stored under an older schema must stay convertible. ``null`` is accepted everywhere and kept.
 
-The checks are compiled once per version from the generated schema. They run for every object of every
-conversion, so a document that fits is recognised in C (``structure``) and returned as it is; only the others
-are walked here.
+The checks are compiled once per version from the generated schema. A document that fits, as almost all do, is
+recognised by ``structure`` and returned as it is; only the others are walked here.
 """
 
 from __future__ import annotations

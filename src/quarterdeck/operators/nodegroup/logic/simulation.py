@@ -13,7 +13,9 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.api import LabelSelector, Selector, from_dict
 from quarterdeck.api.k8s import KUBERNETES_VERSION
+from quarterdeck.errors import SchemaError
 from quarterdeck.operators.nodegroup import names
 
 Document = dict[str, Any]
@@ -68,27 +70,12 @@ def adopts(group: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     spec = group.get("spec") or {}
     if spec.get("nodeType") not in (names.STATIC, names.CLOUD_STATIC) or names.GROUP_LABEL in labels:
         return False
-    selector = (spec.get("staticInstances") or {}).get("labelSelector") or {}
-    wanted, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or ()
-    if not wanted and not expressions:
+    given = (spec.get("staticInstances") or {}).get("labelSelector") or {}
+    try:
+        selector = Selector.of(from_dict(given, LabelSelector))
+    except SchemaError:
         return False
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        _selects(expression, labels) for expression in expressions
-    )
-
-
-def _selects(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    key, values = expression.get("key", ""), expression.get("values") or ()
-    match expression.get("operator"):
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-    return False
+    return not selector.is_empty and selector.matches(labels)
 
 
 def node_document(group: Mapping[str, Any], node: SimulatedNode) -> Document:

@@ -14,8 +14,7 @@ import msgspec
 from quarterdeck.api import GroupVersionKind
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.logic.clusterstate import StateError
-from quarterdeck.operators.nodegroup.logic.conversion import convert, resolve, resolved_type
-from quarterdeck.operators.nodegroup.logic.express import Open, express
+from quarterdeck.operators.nodegroup.logic.conversion import convert, resolve
 from quarterdeck.runtime.webhook import ReviewConversion, ReviewFailed
 
 from .document import read_document
@@ -48,23 +47,16 @@ class _Review:
         self._permanent: Collection[str] | None = None
 
     def run(self, raw: msgspec.Raw, source: str | None = None) -> bytes | Awaitable[bytes] | None:
+        document = read_document(raw)
         if source is not None:
             self._source = source
-        found = express(raw, self._source, self._target)
-        if found is not None:
-            return self._settle(found) if isinstance(found, Open) else found
-        return self._run_document(raw) if source is not None else None
-
-    def _run_document(self, raw: msgspec.Raw) -> bytes | Awaitable[bytes]:
-        document = read_document(raw)
+        elif not _has_head(document, self._source):
+            return None
         unresolved: list[Any] = []
         converted = convert(document, self._target, unresolved)
         if converted is document:
             return bytes(raw)
         return self._resolve(converted) if unresolved else _encode(converted)
-
-    async def _settle(self, group: Open) -> bytes:
-        return group.settle(resolved_type(group.name, await self._permanent_groups()))
 
     async def _resolve(self, document: dict[str, Any]) -> bytes:
         resolve(document, await self._permanent_groups())
@@ -77,3 +69,11 @@ class _Review:
             except StateError as error:
                 raise ReviewFailed(str(error)) from error
         return self._permanent
+
+
+def _has_head(document: Any, version: str) -> bool:
+    return (
+        type(document) is dict
+        and document.get("apiVersion") == version
+        and document.get("kind") == names.KIND
+    )

@@ -62,7 +62,8 @@ def simple_webhook(cluster: ClusterReader) -> AdmissionHandler:
 
 
 def _rule(*operations: str) -> Rule:
-    return Rule((names.GROUP,), ("v1",), ("nodegroups",), operations, "Cluster")
+    # Every version, as the hooks before had it: a request is judged in its v1 form whoever converts it.
+    return Rule((names.GROUP,), ("*",), ("nodegroups",), operations, "Cluster")
 
 
 def _answer(admission: Admission, verdict: Verdict) -> None:

@@ -19,11 +19,11 @@ from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.audit import Drift, find_drift, repaired
 from quarterdeck.operators.trainer.logic.framework import Framework
 from quarterdeck.operators.trainer.logic.overriderule import active_jobs
-from quarterdeck.operators.trainer.logic.plugin import EnvOwner
+from quarterdeck.operators.trainer.logic.systemenv import EnvOwner
 from quarterdeck.operators.trainer.settings import TrainerSettings
 from quarterdeck.operators.trainer.types import AnyRuntime, MLPolicy, TrainJob
-from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result
 
 from .ownership import read_live
 from .recreation import recreate

@@ -14,10 +14,19 @@ import msgspec
 from quarterdeck.api import Key, Resource, is_controlled_by
 from quarterdeck.api.k8s import ConfigMap, Secret
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, QuarterdeckError
+from quarterdeck.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    ForeignObject,
+    Invalid,
+    NotFound,
+    QuarterdeckError,
+)
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.jobsetkind import JobSetMissing, is_jobset_served
+from quarterdeck.operators.trainer.keys import new_secret
 from quarterdeck.operators.trainer.logic.env import reserved_in
 from quarterdeck.operators.trainer.logic.framework import Framework, is_running
 from quarterdeck.operators.trainer.logic.info import spec_of
@@ -34,8 +43,8 @@ from quarterdeck.operators.trainer.types import (
     TrainJob,
     VolcanoPodGroup,
 )
-from quarterdeck.runtime.controller.result import Result, Wait, until_gone
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result, Wait, until_gone
 
 from .audit import Auditor, Finding
 from .ownership import Foreign, claim, read, read_live
@@ -79,6 +88,9 @@ class Children:
         """
         try:
             return await self._keep(ctx)
+        except ForeignObject as error:  # it came between the look and the write
+            self._reporter.metrics.foreign.labelled(error.kind).inc()
+            raise Foreign(error.kind, error.namespace, error.name, error.holder) from error
         except Foreign as error:
             self._reporter.metrics.foreign.labelled(error.kind).inc()
             raise
@@ -154,12 +166,22 @@ class Children:
         if name:
             found = await read_live(ctx, Secret, name)
             secret = await claim(ctx, found) if found is not None else None
+        made = new_secret(policy, ctx.obj) if secret is None else None
         group: Resource | None = None
         if gang.coscheduling:
             group = await read(ctx, CoschedulingPodGroup, ctx.key.name)
         elif gang.volcano:
             group = await read(ctx, VolcanoPodGroup, ctx.key.name)
-        return Present(jobset=jobset, secret=secret, has_pod_group=group is not None, record=record)
+        if group is not None and not is_controlled_by(ctx.obj, group.metadata):
+            live = await read_live(ctx, type(group), ctx.key.name)
+            group = await claim(ctx, live) if live is not None else None
+        return Present(
+            jobset=jobset,
+            secret=secret,
+            new_secret=made,
+            has_pod_group=group is not None,
+            record=record,
+        )
 
     def _report_ignored(self, job: TrainJob, runtime: AnyRuntime) -> None:
         owner = self._framework.env_owner(runtime)
@@ -220,7 +242,8 @@ class Children:
     ) -> Result | None:
         try:
             if present is None and await read(ctx, JobSet, obj.metadata.name) is not None:
-                await ctx.client.apply(obj, force=True)  # the cache does not know yet that it is gone
+                # The cache does not know yet that it is gone. Without force: nobody else's is taken over.
+                await ctx.client.apply(obj, force=False)
             else:
                 await ctx.apply(_guarded(obj, present))
         except NotFound:

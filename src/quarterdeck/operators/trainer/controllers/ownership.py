@@ -1,6 +1,6 @@
 """Whose an object is. Only objects that a TrainJob controls, by UID, are written and read as its own.
 
-An object whose owner reference was taken away, but which the operator has applied, is taken back.
+An object whose owner reference was taken away, but which the operator has written, is taken back.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from quarterdeck.api import (
+    ObjectMeta,
     Resource,
     controller_of,
     is_controlled_by,
@@ -28,8 +29,10 @@ R = TypeVar("R", bound=Resource)
 class Foreign(ReconcileError):
     """The name that an object of a TrainJob would have is taken by somebody else's."""
 
-    def __init__(self, kind: str, namespace: str, name: str) -> None:
-        super().__init__(f"{kind} {namespace}/{name} already exists and is not controlled by this TrainJob")
+    def __init__(self, kind: str, namespace: str, name: str, holder: str) -> None:
+        super().__init__(
+            f"{kind} {namespace}/{name} already exists and is not controlled by this TrainJob: {holder}"
+        )
         self.kind = kind
 
 
@@ -54,8 +57,8 @@ async def claim(ctx: Context[TrainJob], obj: R) -> R:
     metadata = obj.metadata
     if is_controlled_by(ctx.obj, metadata):
         return obj
-    if controller_of(metadata.owner_references) is not None or not _is_applied_by_us(obj):
-        raise Foreign(obj.kind, metadata.namespace, metadata.name)
+    if controller_of(metadata.owner_references) is not None or not _is_written_by_us(obj):
+        raise Foreign(obj.kind, metadata.namespace, metadata.name, _holder(metadata))
     references = (*metadata.owner_references, owner_reference(ctx.obj, controller=True))
     patch = {
         "metadata": {
@@ -66,8 +69,12 @@ async def claim(ctx: Context[TrainJob], obj: R) -> R:
     return await ctx.patch(obj, MergePatch(patch))
 
 
-def _is_applied_by_us(obj: Resource) -> bool:
-    return any(
-        entry.manager == names.FIELD_MANAGER and entry.operation == "Apply"
-        for entry in obj.metadata.managed_fields
-    )
+def _holder(metadata: ObjectMeta) -> str:
+    controller = controller_of(metadata.owner_references)
+    if controller is None:
+        return "nobody controls it; delete it or choose another name"
+    return f"it is controlled by {controller.kind} {controller.name}"
+
+
+def _is_written_by_us(obj: Resource) -> bool:
+    return any(entry.manager == names.FIELD_MANAGER for entry in obj.metadata.managed_fields)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from quarterdeck.errors import ignore_not_found
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer.types import TrainJob
-from quarterdeck.runtime.controller.result import Result, Wait, until_gone
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.result import Result, Wait, until_gone
 
 __all__ = ["recreate"]
 

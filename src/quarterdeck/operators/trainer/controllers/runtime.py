@@ -9,8 +9,9 @@ from typing import Final, TypeVar
 from quarterdeck.api import Key, add_finalizer, has_finalizer, remove_finalizer
 from quarterdeck.errors import ApiError, Conflict, NotFound
 from quarterdeck.operators.trainer import names
-from quarterdeck.operators.trainer.index import JOBS_BY_RUNTIME, runtime_value, values_of
+from quarterdeck.operators.trainer.index import JOBS_BY_RUNTIME, runtime_value, value_of, values_of
 from quarterdeck.operators.trainer.logic.info import spec_of
+from quarterdeck.operators.trainer.logic.status import is_finished
 from quarterdeck.operators.trainer.lookup import RUNTIMES, runtime_namespace
 from quarterdeck.operators.trainer.settings import TrainerSettings
 from quarterdeck.operators.trainer.types import ClusterTrainingRuntime, TrainingRuntime, TrainJob
@@ -18,14 +19,16 @@ from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import Predicate, never
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.operator.rbac import Rule
-from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.finalizer import change_finalizers
+from quarterdeck.runtime.reconcile.result import Result
 
 __all__ = ["cluster_training_runtime_controller", "training_runtime_controller"]
 
+_GONE: Final = Predicate("gone", create=never, update=never, generic=never)
 R = TypeVar("R", TrainingRuntime, ClusterTrainingRuntime)
 
 
@@ -36,7 +39,8 @@ class RuntimeReconciler(Reconciler[R]):
     is removed from those that have it from before.
     """
 
-    def __init__(self, recorder: Recorder, *, protects: bool) -> None:
+    def __init__(self, kind: type[R], recorder: Recorder, *, protects: bool) -> None:
+        self._kind: Final[type[R]] = kind
         self._recorder: Final = recorder
         self._protects: Final = protects
 
@@ -64,6 +68,16 @@ class RuntimeReconciler(Reconciler[R]):
             raise
         return None
 
+    async def deleted(self, ctx: DeleteContext) -> None:
+        """Tell the TrainJobs that use a runtime which is gone; they go on with what they have kept of it."""
+        if not ctx.uid:
+            return  # it was never there: a TrainJob that has kept nothing says so itself
+        name = f"{self._kind.type_info.kind} {ctx.key.name}"
+        for job in ctx.cache.lookup(TrainJob, JOBS_BY_RUNTIME(value_of(self._kind, ctx.key))):
+            if not job.metadata.is_deleting and not is_finished(job.status):
+                note = f"{name} is gone; the TrainJob goes on with the copy that it keeps"
+                self._recorder.event(job, "Warning", names.RUNTIME_GONE, "Reconcile", note)
+
     async def _is_used_after_all(self, ctx: Context[R]) -> bool:
         """Ask the server: the cache may not know the newest TrainJob, and what is gone is gone."""
         value = runtime_value(ctx.obj)
@@ -82,13 +96,14 @@ def _controller(kind: type[R], name: str, settings: TrainerSettings, recorder: R
         Builder(name=name)
         .for_(kind)
         .watches(TrainJob, to=runtime_of, delay=lambda _: settings.finalizer_delay_seconds)
+        .watches(TrainJob, to=runtime_of, predicates=[_GONE])  # nobody should have to wait for that
         .indexes(TrainJob, JOBS_BY_RUNTIME)
         .rbac(
             Rule(groups=(info.group,), resources=(info.plural,), verbs=("patch",)),
             Rule(groups=(info.group,), resources=(f"{info.plural}/finalizers",), verbs=("update",)),
         )
         .options(field_manager=names.FIELD_MANAGER, max_concurrent_reconciles=settings.runtime_workers)
-        .build(RuntimeReconciler(recorder, protects=settings.protect_runtimes))
+        .build(RuntimeReconciler(kind, recorder, protects=settings.protect_runtimes))
     )
 
 

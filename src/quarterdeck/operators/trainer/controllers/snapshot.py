@@ -22,12 +22,13 @@ from quarterdeck.operators.trainer.logic.snapshot import KEY, InvalidSnapshot, r
 from quarterdeck.operators.trainer.types import AnyRuntime, TrainJob
 from quarterdeck.runtime.reconcile.context import Context
 
-from .ownership import read_live
+from .ownership import Foreign, claim, read_live
 
 __all__ = ["Snapshot", "Snapshots", "recorded", "with_record"]
 
 _MOST_TEXTS: Final = 64
 _WRONG_OWNER: Final = "a snapshot configmap exists but is owned by another object"
+"""Upstream's words; whose it is follows."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -36,7 +37,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     runtime: AnyRuntime
     record: Mapping[str, str]
     version: str
-    """Of the ConfigMap."""
+    """Of the ConfigMap; empty if that is gone."""
+    job: str
+    """UID of the TrainJob."""
 
 
 class Snapshots:
@@ -68,18 +71,23 @@ class Snapshots:
                     return known
         kept = await read_live(ctx, ConfigMap, name)
         if kept is None:
-            self.forget(ctx.key)
-            return None
-        if not is_controlled_by(job, kept.metadata):
-            raise InvalidSnapshot(_WRONG_OWNER)
-        return self._remember(ctx.key, read_snapshot(kept.data, spec_of(job).runtime_ref), kept)
+            if known is None or known.job != job.metadata.uid:
+                self.forget(ctx.key)
+                return None
+            # Somebody deleted it: it comes back as it was, whatever became of the runtime.
+            return msgspec.structs.replace(known, version="")
+        try:
+            kept = await claim(ctx, kept)
+        except Foreign as error:
+            raise InvalidSnapshot(f"{_WRONG_OWNER}: {error}") from error
+        return self._remember(ctx, read_snapshot(kept.data, spec_of(job).runtime_ref), kept)
 
     async def store(
         self, ctx: Context[TrainJob], runtime: AnyRuntime, record: Mapping[str, str], known: Snapshot | None
     ) -> None:
         """Keep a runtime, or only what is new about the objects made of it."""
         job = ctx.obj
-        if known is not None and known.record == record:
+        if known is not None and known.version and known.record == record:
             return
         metadata = ObjectMeta(
             name=names.snapshot_name(job.metadata.name),
@@ -88,14 +96,14 @@ class Snapshots:
             owner_references=(owner_reference(job, controller=True),),
         )
         snapshot = ConfigMap(metadata=metadata, data={KEY: self._text(runtime)})
-        if known is not None:
+        if known is not None and known.version:
             changed = {**dict.fromkeys(known.record), **record}
             patched = await ctx.patch(snapshot, MergePatch({"metadata": {"annotations": changed}}))
-            self._remember(ctx.key, runtime, patched)
+            self._remember(ctx, runtime, patched)
             return
         try:
-            self._remember(ctx.key, runtime, await ctx.create(snapshot))
-        except AlreadyExists as error:
+            self._remember(ctx, runtime, await ctx.create(snapshot))
+        except AlreadyExists as error:  # a foreign one raises by itself
             raise Conflict(str(error)) from error
 
     def _text(self, runtime: AnyRuntime) -> str:
@@ -108,9 +116,9 @@ class Snapshots:
             self._texts[uid] = version, text
         return text
 
-    def _remember(self, key: Key, runtime: AnyRuntime, kept: ConfigMap) -> Snapshot:
-        snapshot = Snapshot(runtime, recorded(kept), kept.metadata.resource_version)
-        self._known[key] = snapshot
+    def _remember(self, ctx: Context[TrainJob], runtime: AnyRuntime, kept: ConfigMap) -> Snapshot:
+        snapshot = Snapshot(runtime, recorded(kept), kept.metadata.resource_version, ctx.obj.metadata.uid)
+        self._known[ctx.key] = snapshot
         return snapshot
 
 

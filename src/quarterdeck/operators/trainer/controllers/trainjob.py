@@ -12,31 +12,43 @@ from quarterdeck.errors import ApiError, Conflict, NotFound, QuarterdeckError, T
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import lookup, names
+from quarterdeck.operators.trainer.index import JOBS_BY_RUNTIME, runtime_value
 from quarterdeck.operators.trainer.jobsetkind import JobSetMissing
 from quarterdeck.operators.trainer.logic import status as statuses
 from quarterdeck.operators.trainer.logic.framework import Framework
 from quarterdeck.operators.trainer.logic.info import spec_of
+from quarterdeck.operators.trainer.logic.snapshot import InvalidSnapshot
 from quarterdeck.operators.trainer.settings import AUDIT_JITTER, TrainerSettings
-from quarterdeck.operators.trainer.types import TrainJob, TrainJobStatus
+from quarterdeck.operators.trainer.types import (
+    AnyRuntime,
+    ClusterTrainingRuntime,
+    TrainingRuntime,
+    TrainJob,
+    TrainJobStatus,
+)
 from quarterdeck.operators.trainer.types.runtimeclass import RuntimeClass
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext, for_owner
-from quarterdeck.runtime.controller.predicate import Predicate, generation_changed
+from quarterdeck.runtime.controller.predicate import Predicate, generation_changed, never
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Requeue, Result
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.recording import NotLeading
+from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 from .children import Children
-from .ownership import read
+from .ownership import Foreign, read
 from .report import Reporter
 
 __all__ = ["TrainJobReconciler", "train_job_controller"]
 
 _LONGEST_RETRY: Final = 60.0
-"""Seconds; a TrainJob whose runtime is missing goes on by itself when the runtime is there."""
+"""Seconds."""
+_APPEARS: Final = Predicate(
+    "appears", create=lambda event: not event.is_initial, update=never, delete=never, generic=never
+)
+"""Runtimes that were not there; at the start all TrainJobs are looked at anyway."""
 _NOT_NEW: Final = Predicate("not-new", create=lambda event: event.is_initial)
 """What the operator has just made is no news to it; what was there before is."""
 _WRITES: Final = (
@@ -90,8 +102,13 @@ class TrainJobReconciler(Reconciler[TrainJob]):
             status = self._framework.status(job.evolve(status=status), jobset)
         missing = str(problem) if isinstance(problem, JobSetMissing) else ""
         status = statuses.with_jobset_missing(status, missing, ctx.now())
+        taken = str(problem) if isinstance(problem, Foreign | InvalidSnapshot) else ""
+        status = statuses.with_name_taken(status, taken, ctx.now())
         status = await self._enforce_deadline(ctx, status, jobset)
         await self._write_status(ctx, status)
+        if isinstance(problem, lookup.RuntimeMissing):
+            ctx.log.info("the runtime is missing; its creation wakes the TrainJob", error=str(problem))
+            return self._next_look(ctx, status, audits=False)
         if problem is not None:
             raise problem
         if waits is not None:
@@ -135,11 +152,13 @@ class TrainJobReconciler(Reconciler[TrainJob]):
                 self._reporter.status_failed(ctx.obj, error)
             raise
 
-    def _next_look(self, ctx: Context[TrainJob], status: TrainJobStatus) -> Result | None:
+    def _next_look(
+        self, ctx: Context[TrainJob], status: TrainJobStatus, *, audits: bool = True
+    ) -> Result | None:
         """The next audit, or the deadline if that comes first."""
         if statuses.is_finished(status):
             return None
-        period = self._settings.reserved_env_audit_seconds
+        period = self._settings.reserved_env_audit_seconds if audits else 0
         looks = [period * self._random.uniform(1 - AUDIT_JITTER, 1 + AUDIT_JITTER)] if period > 0 else []
         end = statuses.deadline(ctx.obj, status)
         if end is not None:
@@ -162,6 +181,9 @@ def train_job_controller(
         .watches(JobSet, to=_same_name, optional=True, predicates=[_NOT_NEW])
         .watches(LimitRange, to=_suspended_in_namespace, only_metadata=True)
         .watches(RuntimeClass, to=_suspended_with_class, only_metadata=True)
+        .watches(TrainingRuntime, to=_unfinished_with_runtime, predicates=[_APPEARS])
+        .watches(ClusterTrainingRuntime, to=_unfinished_with_runtime, predicates=[_APPEARS])
+        .indexes(TrainJob, JOBS_BY_RUNTIME)
         .rbac(*_WRITES)
         .options(
             field_manager=names.FIELD_MANAGER,
@@ -183,6 +205,12 @@ def train_job_controller(
 def _same_name(_: MapContext, jobset: Resource) -> Iterable[Key]:
     """A JobSet that is not ours keeps the TrainJob of its name from having one."""
     return (Key(jobset.metadata.namespace, jobset.metadata.name),)
+
+
+def _unfinished_with_runtime(context: MapContext, runtime: AnyRuntime) -> Iterable[Key]:
+    """The TrainJobs that may have waited for a runtime."""
+    found = context.cache.lookup(TrainJob, JOBS_BY_RUNTIME(runtime_value(runtime)))
+    return [job.key for job in found if not statuses.is_finished(job.status or TrainJobStatus())]
 
 
 async def _suspended_in_namespace(context: MapContext, limits: PartialObjectMetadata) -> Iterable[Key]:

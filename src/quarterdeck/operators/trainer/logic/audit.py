@@ -19,7 +19,7 @@ from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import MLPolicy
 
-from .plugin import EnvOwner, Shape, SystemEnv
+from .systemenv import EnvOwner, Shape, SystemEnv
 from .template import Json, any_container_of, replicated_jobs, upsert_env
 
 __all__ = ["Drift", "find_drift", "repaired"]

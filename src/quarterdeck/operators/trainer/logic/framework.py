@@ -19,7 +19,6 @@ from .plugin import (
     ClusterFacts,
     ComponentBuilder,
     CustomValidation,
-    EnvOwner,
     MLPolicyEnforcer,
     Plugin,
     PodEnforcer,
@@ -31,6 +30,7 @@ from .plugin import (
     Watch,
     WatchExtension,
 )
+from .systemenv import EnvOwner
 
 __all__ = ["Framework", "is_running"]
 

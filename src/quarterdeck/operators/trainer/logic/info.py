@@ -7,7 +7,7 @@ from a JobSet that runs already, whose children must follow what runs and not wh
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from quarterdeck.api import Quantity, to_dict
 from quarterdeck.api.k8s import ResourceRequirements
@@ -24,6 +24,7 @@ from quarterdeck.operators.trainer.types import (
 )
 
 from .override import merge_overrides, patched_metadata
+from .systemenv import EnvOwner
 from .template import (
     Json,
     any_container_of,
@@ -34,9 +35,6 @@ from .template import (
     replicated_jobs,
     subdomain_of,
 )
-
-if TYPE_CHECKING:
-    from .plugin import EnvOwner
 
 __all__ = [
     "Info",

@@ -128,13 +128,15 @@ def _timeless(patch: Json) -> Json:
 def _validate_change(old: TrainJobSpec, new: TrainJobSpec, facts: ClusterFacts) -> Iterator[FieldError]:
     if old.pod_template_overrides != new.pod_template_overrides:
         if new.suspend:
-            yield from _refuse_active(_OVERRIDES, "PodTemplateOverrides", facts)
+            yield from _refuse_active(
+                _OVERRIDES, "PodTemplateOverrides cannot be modified when JobSet's", facts
+            )
         else:
             detail = "PodTemplateOverrides can only be modified when the TrainJob is suspended"
             yield fielderror.forbidden(_OVERRIDES, detail)
     if _have_patches_changed(old, new):
         if new.suspend or old.suspend:
-            yield from _refuse_active(_PATCHES, "RuntimePatches", facts)
+            yield from _refuse_active(_PATCHES, "RuntimePatches cannot be modified when the JobSet's", facts)
         else:
             when = "suspended before or after the update"
             detail = f"RuntimePatches can only be modified when the TrainJob is {when}"
@@ -147,8 +149,7 @@ def _refuse_active(path: str, what: str, facts: ClusterFacts) -> Iterator[FieldE
         yield fielderror.internal(path, str(facts.jobset))
     elif facts.jobset is not None:
         for name in active_jobs(facts.jobset, facts.pods):
-            detail = f"{what} cannot be modified when the JobSet's ReplicatedJob {name} is still active"
-            yield fielderror.forbidden(path, detail)
+            yield fielderror.forbidden(path, f"{what} ReplicatedJob {name} is still active")
 
 
 def active_jobs(jobset: JobSet, pods: Sequence[Pod] = ()) -> list[str]:

@@ -14,18 +14,16 @@ import msgspec
 from quarterdeck.api import ObjectMeta, Resource, owner_reference
 from quarterdeck.api.k8s import ConfigMap, Pod, Secret
 from quarterdeck.operators.jobset.types import JobSet
-from quarterdeck.operators.trainer.types import MLPolicy, TrainJob, TrainJobStatus
+from quarterdeck.operators.trainer.types import TrainJob, TrainJobStatus
 from quarterdeck.wire.fielderror import FieldError
 
 from .info import Info
-from .template import Json
 
 __all__ = [
     "ClusterFacts",
     "Component",
     "ComponentBuilder",
     "CustomValidation",
-    "EnvOwner",
     "MLPolicyEnforcer",
     "Plugin",
     "PodEnforcer",
@@ -33,9 +31,7 @@ __all__ = [
     "PodNetwork",
     "Present",
     "Rendering",
-    "Shape",
     "StatusSource",
-    "SystemEnv",
     "Watch",
     "WatchExtension",
     "config_map",
@@ -49,6 +45,8 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     has_pod_group: bool = False
     secret: Secret | None = None
     """With the key of the TrainJob's pods."""
+    new_secret: Secret | None = None
+    """To be created if the pods need a key and there is none."""
     record: Mapping[str, str] = {}
     """What the JobSet was rendered with, by annotation."""
 
@@ -88,30 +86,6 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """PriorityClasses that could not be read: name to error."""
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What the values of system variables follow from."""
-
-    job_name: str
-    template: Json
-    """A JobSetSpec whose parallelism is set."""
-    policy: MLPolicy
-    processes: str
-    """Processes on each node, as the policy counts them."""
-    has_own_command: bool | None = None
-    """Whether the policy gave the trainer its command; ``None`` if that is not known any more."""
-
-
-class SystemEnv(msgspec.Struct, frozen=True):
-    """The variables that one container must have."""
-
-    job: str
-    """Name of the replicated job."""
-    container: str
-    entries: Sequence[Json]
-    processes_entry: str = ""
-    """Name of the variable that tells the processes per node: nothing else of a JobSet says how many."""
-
-
 class Watch(msgspec.Struct, frozen=True):
     """A kind whose objects a TrainJob controls, and whose changes concern it."""
 
@@ -127,22 +101,6 @@ class Plugin(Protocol):
     @property
     def name(self) -> str:
         """As in logs and error texts."""
-        ...
-
-
-@runtime_checkable
-class EnvOwner(Protocol):
-    """Sets variables that nobody else may set."""
-
-    reserved: tuple[str, ...]
-    """Their names."""
-
-    def is_active(self, policy: MLPolicy) -> bool:
-        """Whether the ML policy of a runtime is this plugin's."""
-        ...
-
-    def system_env(self, shape: Shape) -> Sequence[SystemEnv]:
-        """The variables that a JobSet must have, whether it is about to be written or runs already."""
         ...
 
 

@@ -79,6 +79,17 @@ def with_jobset_missing(status: TrainJobStatus, problem: str, now: Time) -> Trai
     return _with(status, conditions)
 
 
+def with_name_taken(status: TrainJobStatus, problem: str, now: Time) -> TrainJobStatus:
+    """Whose the name of one of its objects is, as long as it is somebody else's."""
+    conditions = Conditions(status.conditions)
+    if problem:
+        conditions.set(names.NAME_TAKEN, True, reason=names.FOREIGN_OBJECT, message=problem, now=now)
+    elif conditions.is_true(names.NAME_TAKEN):
+        message = "all objects are the TrainJob's own"
+        conditions.set(names.NAME_TAKEN, False, reason=names.OWN_OBJECTS, message=message, now=now)
+    return _with(status, conditions)
+
+
 def mirrored(status: TrainJobStatus, jobset: JobSet) -> TrainJobStatus:
     """What the JobSet says: how it ended, unless the TrainJob has ended already, and its counters."""
     if not is_finished(status):

@@ -20,7 +20,7 @@ from quarterdeck.operators.trainer.metrics import TrainerMetrics
 from quarterdeck.operators.trainer.types import TrainerStatus, TrainJob, TrainJobStatus
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.clock import Clock, time_now
-from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.wire.http import KIB, Request, Response
 
 __all__ = ["FOLDER", "RULES", "ProgressReceiver"]

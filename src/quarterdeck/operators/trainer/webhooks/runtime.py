@@ -28,6 +28,7 @@ def runtime_webhooks(*, checks_updates: bool) -> tuple[AdmissionWebhook, ...]:
             TrainingRuntime,
             create=_check,
             update=_check_update if checks_updates else None,
+            operations=("CREATE", "UPDATE"),  # as upstream registers it, whatever is judged
             name=f"validator.trainingruntime.{names.GROUP}",
             object_selector=_LOOKED_AT,
         ),

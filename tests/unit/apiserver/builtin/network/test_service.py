@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.apiserver.builtin.network.serviceallocator import NETWORK, AddressPool
+from quarterdeck.apiserver.resource.serviceallocator import NETWORK, AddressPool
 from quarterdeck.apiserver.status import StatusError
 from tests.unit.apiserver.builtin.builtin_writepath import Context, create, update
 
@@ -72,29 +72,55 @@ def test_node_ports_have_a_range_and_one_holder(port: int, why: str) -> None:
     )
 
 
-def test_a_released_owner_gives_everything_back() -> None:
+def test_a_write_that_is_over_gives_everything_back() -> None:
     pool = AddressPool()
-    address, port = pool.next_address("ns/a"), pool.next_port("ns/a")
-    assert pool.take_address(address, "ns/b") == "provided IP is already allocated"
-    assert pool.take_port(port, "ns/b") == "provided port is already allocated"
+    first, second = pool.lease("ns/a"), pool.lease("ns/b")
+    address, port = first.next_address(), first.next_port()
+    assert second.take_address(address) == "provided IP is already allocated"
+    assert second.take_port(port) == "provided port is already allocated"
+    first.end()
+    assert second.take_address(address) == ""
+    assert second.take_port(port) == ""
+
+
+def test_what_was_stored_stays_held_when_the_write_is_over() -> None:
+    pool = AddressPool()
+    first, second = pool.lease("ns/a"), pool.lease("ns/b")
+    port = first.next_port()
+    stored = service("a", ports=[{"port": 80, "nodePort": port}])
+    stored["metadata"]["namespace"] = "ns"
+    pool.hold(stored)
+    first.end()
+    assert second.take_port(port) == "provided port is already allocated"
     pool.release("ns/a")
-    assert pool.take_address(address, "ns/b") == ""
-    assert pool.take_port(port, "ns/b") == ""
+    assert second.take_port(port) == ""
+
+
+def test_of_two_writes_of_one_service_the_one_that_fails_takes_nothing_from_the_other() -> None:
+    pool = AddressPool()
+    first, again, other = pool.lease("ns/a"), pool.lease("ns/a"), pool.lease("ns/b")
+    port = first.next_port()
+    assert again.take_port(port) == ""
+    first.end()
+    assert other.take_port(port) == "provided port is already allocated"
+    again.end()
+    assert other.take_port(port) == ""
 
 
 @given(st.lists(st.text("abc-", min_size=1, max_size=4), unique=True, max_size=40))
 def test_owners_never_share(names: list[str]) -> None:
     pool = AddressPool()
-    assert len({pool.next_address(name) for name in names}) == len(names)
-    assert len({pool.next_port(name) for name in names}) == len(names)
+    leases = [pool.lease(name) for name in names]
+    assert len({lease.next_address() for lease in leases}) == len(names)
+    assert len({lease.next_port() for lease in leases}) == len(names)
 
 
 def test_a_full_range_is_reported() -> None:
-    pool = AddressPool()
+    lease = AddressPool().lease("ns/a")
     for _ in range(30086, 32768):
-        pool.next_port("ns/a")
+        lease.next_port()
     with pytest.raises(LookupError, match="range is full"):
-        pool.next_port("ns/a")
+        lease.next_port()
 
 
 def test_an_update_that_leaves_allocated_values_out_keeps_them() -> None:

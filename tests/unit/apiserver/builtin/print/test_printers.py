@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.apiserver.builtin.print import printers
-from quarterdeck.apiserver.resource.builtins import facts
+from quarterdeck.apiserver.builtins import facts
 from tests.unit.apiserver.builtin.builtin_writepath import create
 
 Json = dict[str, Any]

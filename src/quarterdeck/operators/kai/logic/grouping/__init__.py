@@ -4,6 +4,7 @@
 ``plan``, and ``podgroup`` says what to write. Reading the cluster is the controller's part.
 """
 
+from .default import group_name
 from .plan import GroupingError, GroupPlan, SubGroupPlan
 from .podgroup import changed_pod_group, new_pod_group, pod_patch
 from .registry import Grouper, GrouperRegistry, Known, default_registry
@@ -21,6 +22,7 @@ __all__ = [
     "Workload",
     "changed_pod_group",
     "default_registry",
+    "group_name",
     "new_pod_group",
     "parse_kind_defaults",
     "pod_patch",

@@ -16,7 +16,6 @@ from quarterdeck.operators.trainer.logic.device import gpu_count
 from quarterdeck.operators.trainer.logic.env import PROCESSES, refuse_too_few_processes, user_env
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, trainer_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, config_map
-from quarterdeck.operators.trainer.logic.secret import curve_secret
 from quarterdeck.operators.trainer.logic.template import (
     Json,
     pod_spec,
@@ -81,7 +80,7 @@ class Flux:
         """The key, if there is none yet, and the scripts."""
         if not self.is_active(info.ml_policy):
             return []
-        made = build_key(info, job, present, curve_secret)
+        made = build_key(info, job, present)
         pods = info.pod_set(names.NODE)
         if pods is not None and info.processes:
             made.append(Component(_scripts(info, pods, job)))

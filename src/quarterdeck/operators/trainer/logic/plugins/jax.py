@@ -8,7 +8,7 @@ from typing import Final
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.env import coordinator, literal, rank, trainer_size
 from quarterdeck.operators.trainer.logic.info import Info
-from quarterdeck.operators.trainer.logic.plugin import Shape, SystemEnv
+from quarterdeck.operators.trainer.logic.systemenv import Shape, SystemEnv
 from quarterdeck.operators.trainer.logic.template import upsert_port
 from quarterdeck.operators.trainer.types import MLPolicy, TrainJob
 

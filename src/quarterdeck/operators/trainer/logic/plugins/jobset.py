@@ -13,7 +13,8 @@ from quarterdeck.operators.trainer.logic.env import user_env
 from quarterdeck.operators.trainer.logic.framework import is_running
 from quarterdeck.operators.trainer.logic.info import Info, spec_of, trainer_of
 from quarterdeck.operators.trainer.logic.overriderule import validate_overrides
-from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Shape, Watch
+from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Watch
+from quarterdeck.operators.trainer.logic.systemenv import Shape
 from quarterdeck.operators.trainer.logic.template import Json, job_spec, pod_template, upsert_env
 from quarterdeck.operators.trainer.types import InitializerStep, TrainJob, TrainJobStatus
 from quarterdeck.wire import fielderror

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from quarterdeck.api.k8s import Secret
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.framework import is_running
 from quarterdeck.operators.trainer.logic.info import Info
@@ -15,11 +12,10 @@ from quarterdeck.operators.trainer.types import TrainJob
 __all__ = ["build_key"]
 
 
-def build_key(
-    info: Info, job: TrainJob, present: Present, make: Callable[[TrainJob], Secret]
-) -> list[Component]:
+def build_key(info: Info, job: TrainJob, present: Present) -> list[Component]:
     """The key, if there is none yet. Pods that start from now on are recorded to have it."""
-    secret = present.secret or make(job)
+    secret = present.secret or present.new_secret
+    assert secret is not None, "a policy with keys was rendered without one"
     if not is_running(job, present.jobset):
         info.record[names.KEY_DIGEST] = key_digest(secret)
     return [] if present.secret else [Component(secret, is_created_once=True)]

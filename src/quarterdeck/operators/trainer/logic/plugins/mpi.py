@@ -17,16 +17,8 @@ from quarterdeck.operators.trainer.logic.env import (
     refuse_too_few_processes,
 )
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, resources_of, trainer_of
-from quarterdeck.operators.trainer.logic.plugin import (
-    ClusterFacts,
-    Component,
-    Present,
-    Shape,
-    SystemEnv,
-    Watch,
-    config_map,
-)
-from quarterdeck.operators.trainer.logic.secret import ssh_secret
+from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Watch, config_map
+from quarterdeck.operators.trainer.logic.systemenv import Shape, SystemEnv
 from quarterdeck.operators.trainer.logic.template import (
     Json,
     container_of,
@@ -112,7 +104,7 @@ class Mpi:
         """The key pair, if there is none yet, and the hostfile."""
         if not self.is_active(info.ml_policy):
             return []
-        made = build_key(info, job, present, ssh_secret)
+        made = build_key(info, job, present)
         info.processes = info.processes or _slots_of_launcher(info)
         if info.processes:
             made.append(Component(_hostfile(info, job)))

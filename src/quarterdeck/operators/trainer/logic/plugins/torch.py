@@ -19,7 +19,8 @@ from quarterdeck.operators.trainer.logic.env import (
     trainer_size,
 )
 from quarterdeck.operators.trainer.logic.info import Info, resources_of, spec_of, trainer_of
-from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Shape, SystemEnv
+from quarterdeck.operators.trainer.logic.plugin import ClusterFacts
+from quarterdeck.operators.trainer.logic.systemenv import Shape, SystemEnv
 from quarterdeck.operators.trainer.logic.template import (
     Json,
     container_of,

@@ -9,7 +9,8 @@ from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.device import gpu_count
 from quarterdeck.operators.trainer.logic.env import coordinator, literal, rank, trainer_size
 from quarterdeck.operators.trainer.logic.info import Info, resources_of, trainer_of
-from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Shape, SystemEnv
+from quarterdeck.operators.trainer.logic.plugin import ClusterFacts
+from quarterdeck.operators.trainer.logic.systemenv import Shape, SystemEnv
 from quarterdeck.operators.trainer.types import MLPolicy, TrainJob
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError

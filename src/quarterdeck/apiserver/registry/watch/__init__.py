@@ -1,0 +1,1 @@
+"""Streams of changes: who watches, in which form, and what is not sent yet."""

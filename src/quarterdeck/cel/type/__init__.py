@@ -1,0 +1,1 @@
+"""Types of expressions, and the shapes that schemas give to data."""

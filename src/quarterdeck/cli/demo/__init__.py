@@ -1,0 +1,1 @@
+"""`quarterdeck demo`: a cluster with the examples, simulated or on this machine."""

@@ -1,0 +1,1 @@
+"""The runtime ``process``: programs of this machine, and what images mean to it."""

@@ -1,1 +1,0 @@
-"""Who comes next: fair shares of queues, and the order of jobs."""
