@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -147,6 +148,8 @@ def public_names() -> set[str]:
     parts = (
         "webhook",
         "certificate",
+        "controller.cron",
+        "controller.source",
         "election",
         "event",
         "health",
@@ -156,7 +159,15 @@ def public_names() -> set[str]:
         "trace",
     )
     modules = [f"quarterdeck.{room}" for room in rooms] + [f"quarterdeck.runtime.{part}" for part in parts]
-    return {name for module in modules for name in importlib.import_module(module).__all__}
+    return {name for module in map(importlib.import_module, modules) for name in _exported(module)}
+
+
+def _exported(module: ModuleType) -> set[str]:
+    """What a package lists, or what a plain module defines."""
+    defined = {
+        name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
+    }
+    return set(getattr(module, "__all__", defined))
 
 
 @pytest.mark.parametrize("page", ["from-kopf", "from-controller-runtime"])

@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, GroupVersionResource
+from quarterdeck.api import GroupVersionKind
+from quarterdeck.api.kind import GroupVersionResource
 from quarterdeck.client.lane import LaneName
 from quarterdeck.client.transport import Headers, Response, Stream
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import GroupKind, GroupVersionKind, GroupVersionResource
+from quarterdeck.api import GroupVersionKind
 from quarterdeck.api.codec import UNREADABLE
+from quarterdeck.api.kind import GroupKind, GroupVersionResource
 from quarterdeck.client.rest import RestClient
 from quarterdeck.errors import ApiError, NoKindMatch, NotAcceptable, NotFound, ProtocolError
 

@@ -8,7 +8,9 @@ misspelt ``dry_run`` must not write.
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, TypedDict
 
-from quarterdeck.api import UNSET, DeleteOptions, FieldSelector, Preconditions, Selector, encode
+from quarterdeck.api import UNSET, Selector, encode
+from quarterdeck.api.meta import DeleteOptions, Preconditions
+from quarterdeck.api.selector import FieldSelector
 
 __all__ = [
     "ApplyOptions",

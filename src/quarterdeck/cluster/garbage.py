@@ -28,15 +28,9 @@ from quarterdeck.api import (
     Resource,
     to_dict,
 )
-from quarterdeck.client import (
-    Client,
-    JsonPatch,
-    MetadataKind,
-    Propagation,
-    ResourceMapping,
-    RestMapper,
-    metadata_of,
-)
+from quarterdeck.client import Client, JsonPatch, MetadataKind, RestMapper, metadata_of
+from quarterdeck.client.discovery import ResourceMapping
+from quarterdeck.client.option import Propagation
 from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.ownergraph import FOREGROUND, ORPHAN, Node, OwnerGraph

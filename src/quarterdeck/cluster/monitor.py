@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.api import GroupVersionKind
-from quarterdeck.client import ResourceMapping, RestMapper, metadata_of
+from quarterdeck.client import RestMapper, metadata_of
+from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.cache import Delta
 from quarterdeck.runtime.controller.controller import Controller, WatchHandle

@@ -15,7 +15,8 @@ import msgspec
 from quarterdeck.api import GroupVersionKind, Time
 from quarterdeck.api.k8s import Namespace
 from quarterdeck.api.k8s.core import NamespaceCondition
-from quarterdeck.client import Client, ResourceMapping, metadata_of
+from quarterdeck.client import Client, metadata_of
+from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.errors import ApiError, NotFound, ignore_not_found
 from quarterdeck.runtime.controller.builder import Builder

@@ -8,7 +8,8 @@ For faults by chance or by the dozen, a ``FaultPlan`` is the better tool.
 import asyncio
 from collections.abc import Callable
 
-from quarterdeck.client import Call, Interceptor, Proceed, Response
+from quarterdeck.client import Call, Response
+from quarterdeck.client.call import Interceptor, Proceed
 from quarterdeck.client.wrapper import intercept, raise_once
 from quarterdeck.errors import StreamClosed
 

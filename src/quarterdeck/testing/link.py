@@ -15,8 +15,9 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from quarterdeck.apiserver.requestinfo import RequestInfo
-from quarterdeck.client import Client, Clock, Config, Headers, Observer, Response, Stream, Transport
+from quarterdeck.client import Client, Clock, Config, Observer, Response, Stream, Transport
 from quarterdeck.client.clock import Random
+from quarterdeck.client.transport import Headers
 from quarterdeck.errors import ConnectError, ReadTimeout, StreamClosed
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing.fault import (

@@ -10,7 +10,7 @@ import time
 from typing import Any, Final
 
 from quarterdeck.api import Key, Time
-from quarterdeck.client import apply_merge_patch
+from quarterdeck.client.patch import apply_merge_patch
 from quarterdeck.operators.ipam.controllers.poolstatus import status_patch
 from quarterdeck.operators.ipam.logic.facts import Member, member_of, pool_facts
 from quarterdeck.operators.ipam.logic.network import Network, parse

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quarterdeck.client import apply_merge_patch
+from quarterdeck.client.patch import apply_merge_patch
 from quarterdeck.operators.nodegroup import names
 from tests.harness.case import Case, CaseFailure
 from tests.harness.kind import KnownWords

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from quarterdeck.api import GroupVersionKind as GroupVersionKind
-from quarterdeck.api import GroupVersionResource as GroupVersionResource
+from quarterdeck.api.kind import GroupVersionResource as GroupVersionResource
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
 from quarterdeck.apiserver.auth.user import UserInfo

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import Quantity, sum_quantities
+from quarterdeck.api import Quantity
+from quarterdeck.api.quantity import sum_quantities
 from quarterdeck.api.quota import Amounts, Evaluator, amounts_of, mask, to_text
 from quarterdeck.api.quota.amount import exceeding, increase, without_zeros
 from quarterdeck.api.quota.evaluator import Operation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple, cast
 
-from quarterdeck.api import UNSET, LabelSelector, Quantity, QuantityFormat, Selector, value_or
+from quarterdeck.api import UNSET, LabelSelector, Quantity, Selector, value_or
 from quarterdeck.api.k8s import HorizontalPodAutoscaler, MetricSpec, Pod, ScaleSubresource
 from quarterdeck.api.k8s.autoscaling import (
     ContainerResourceMetricStatus,
@@ -18,6 +18,7 @@ from quarterdeck.api.k8s.autoscaling import (
     PodsMetricStatus,
     ResourceMetricStatus,
 )
+from quarterdeck.api.quantity import QuantityFormat
 from quarterdeck.cluster.autoscaling.calculation import (
     Proposal,
     Tolerance,

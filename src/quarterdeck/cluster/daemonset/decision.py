@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from quarterdeck.api import resolve_percent
+from quarterdeck.api.intorstring import resolve_percent
 from quarterdeck.api.k8s import DaemonSet
 from quarterdeck.cluster.daemonset.nodefit import DaemonPod, Fit
 from quarterdeck.cluster.podset.revision import REVISION_LABEL

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quarterdeck.api import ObjectMeta, Selector, from_dict, owner_reference, thaw, value_or
+from quarterdeck.api import ObjectMeta, Selector, from_dict, owner_reference, value_or
+from quarterdeck.api.frozen import thaw
 from quarterdeck.api.k8s import ControllerRevision, DaemonSet, PodTemplateSpec
 from quarterdeck.client import MergePatch
 from quarterdeck.cluster.podset.podview import PodView

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from quarterdeck.api import FrozenMap
+from quarterdeck.api.frozen import FrozenMap
 from quarterdeck.api.k8s import (
     Affinity,
     DaemonSet,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quarterdeck.api import resolve_percent, value_or
+from quarterdeck.api import value_or
+from quarterdeck.api.intorstring import resolve_percent
 from quarterdeck.api.k8s import Deployment, ReplicaSet
 from quarterdeck.api.k8s.apps import RollingUpdateDeployment
 from quarterdeck.cluster.deployment import names

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from quarterdeck.api import Key, LabelSelector, Selector, resolve_percent
+from quarterdeck.api import Key, LabelSelector, Selector
+from quarterdeck.api.intorstring import resolve_percent
 from quarterdeck.api.k8s import (
     Deployment,
     Pod,

@@ -21,7 +21,9 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import EMPTY_MAP, FrozenMap, Quantity
+from quarterdeck.api import Quantity
+from quarterdeck.api.frozen import FrozenMap
+from quarterdeck.api.model import EMPTY_MAP
 from quarterdeck.cluster.node import names
 from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.errors import ConfigError

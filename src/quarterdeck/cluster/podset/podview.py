@@ -11,7 +11,8 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from quarterdeck.api import FrozenMap, Key, ObjectMeta, Time
+from quarterdeck.api import Key, ObjectMeta, Time
+from quarterdeck.api.frozen import FrozenMap
 from quarterdeck.api.k8s import Pod
 from quarterdeck.runtime.cache import Entry
 

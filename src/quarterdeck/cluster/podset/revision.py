@@ -10,7 +10,8 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from quarterdeck.api import ObjectMeta, Resource, Selector, from_dict, owner_reference, thaw, value_or
+from quarterdeck.api import ObjectMeta, Resource, Selector, from_dict, owner_reference, value_or
+from quarterdeck.api.frozen import thaw
 from quarterdeck.api.k8s import ControllerRevision, PodTemplateSpec
 from quarterdeck.cluster.podset.claim import claim
 from quarterdeck.cluster.podset.templatehash import fnv32, safe_encode

@@ -18,7 +18,6 @@ import msgspec
 
 from quarterdeck.api import (
     DynamicObject,
-    FieldSelector,
     GroupVersionKind,
     PartialObjectMetadata,
     Resource,
@@ -26,6 +25,7 @@ from quarterdeck.api import (
     Selector,
     Writable,
 )
+from quarterdeck.api.selector import FieldSelector
 from quarterdeck.client.discovery import ResourceMapping, RestMapper
 from quarterdeck.client.option import Fields, Labels
 from quarterdeck.client.representation import AnyKind, MetadataKind

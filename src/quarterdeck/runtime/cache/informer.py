@@ -12,14 +12,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from quarterdeck.api import (
-    DynamicObject,
-    GroupVersionKind,
-    PartialObjectMetadata,
-    Resource,
-    decode,
-    decode_json,
-)
+from quarterdeck.api import DynamicObject, GroupVersionKind, PartialObjectMetadata, Resource, decode
+from quarterdeck.api.codec import decode_json
 from quarterdeck.client.call import Call
 from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.client.representation import AnyKind, MetadataKind

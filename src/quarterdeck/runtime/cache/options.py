@@ -16,7 +16,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from quarterdeck.api import FieldSelector, FieldTerm, GroupVersionKind, Resource, Selector
+from quarterdeck.api import GroupVersionKind, Resource, Selector
+from quarterdeck.api.selector import FieldSelector, FieldTerm
 from quarterdeck.client.option import Fields, Labels
 from quarterdeck.runtime.cache.decoding import DEFAULT_REMEMBERED_BYTES
 from quarterdeck.runtime.cache.entry import Transform

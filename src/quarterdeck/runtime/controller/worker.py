@@ -27,13 +27,8 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final, Generic, TypeVar, cast
 
-from quarterdeck.api import (
-    GroupVersionKind,
-    Key,
-    Resource,
-    add_finalizer,
-    remove_finalizer,
-)
+from quarterdeck.api import GroupVersionKind, Key, Resource
+from quarterdeck.api.finalizer import add_finalizer, remove_finalizer
 from quarterdeck.client import AnyKind, metadata_of
 from quarterdeck.errors import Conflict, ForeignObject, NotFound, QuarterdeckError, ReconcileError, Terminal
 from quarterdeck.runtime.cache import Cache

@@ -16,7 +16,8 @@ from typing import Final, TypeAlias
 
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Lease
-from quarterdeck.client import Client, Config, user_agent
+from quarterdeck.client import Client, Config
+from quarterdeck.client.config import user_agent
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.election.elector import LeaderElector, Tell

@@ -22,7 +22,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 import msgspec
 
-from quarterdeck.api import MicroTime
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.k8s import core, events
 from quarterdeck.client import Client, StrategicMergePatch
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, overload
 
 import msgspec
 
-from quarterdeck.api import GroupKind, Resource, Scheme, UnsetType
+from quarterdeck.api import Resource, Scheme, UnsetType
+from quarterdeck.api.kind import GroupKind
 from quarterdeck.client import Client, Config, Observer
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime.cache.cache import Cache

@@ -19,17 +19,17 @@ from typing import Any, Final, TypeVar, cast
 
 from quarterdeck.api import (
     DynamicObject,
-    ManagedFieldsEntry,
     ObjectMeta,
     OwnerReference,
     Resource,
     UnsetType,
     Writable,
     controller_of,
-    decode_json,
     set_controller_reference,
     to_dict,
 )
+from quarterdeck.api.codec import decode_json
+from quarterdeck.api.meta import ManagedFieldsEntry
 from quarterdeck.client import Client
 from quarterdeck.errors import AlreadyExists, ForeignObject, NotFound
 

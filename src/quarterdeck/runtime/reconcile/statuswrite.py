@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from quarterdeck.api import GroupVersionKind, Writable
-from quarterdeck.client import Client, MergePatch, merge_patch
+from quarterdeck.client import Client, MergePatch
+from quarterdeck.client.patch import merge_patch
 from quarterdeck.errors import Conflict, NotFound
 
 __all__ = ["CONDITIONS", "Shared", "rebased", "write_status"]

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
-from quarterdeck.api import Draft, Resource, to_dict
-from quarterdeck.client import MergePatch, merge_patch
+from quarterdeck.api import Resource, to_dict
+from quarterdeck.api.draft import Draft
+from quarterdeck.client import MergePatch
+from quarterdeck.client.patch import merge_patch
 from quarterdeck.errors import AlreadyExists, NotFound
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.ownership import is_ours

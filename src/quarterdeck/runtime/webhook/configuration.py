@@ -13,15 +13,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.api import (
-    UNSET,
-    GroupVersionKind,
-    LabelSelector,
-    LabelSelectorRequirement,
-    Maybe,
-    ObjectMeta,
-    WebhookConversion,
-)
+from quarterdeck.api import UNSET, GroupVersionKind, LabelSelector, Maybe, ObjectMeta
+from quarterdeck.api.crd import WebhookConversion
 from quarterdeck.api.k8s.admissionregistration import (
     MatchCondition,
     MutatingWebhook,
@@ -32,6 +25,7 @@ from quarterdeck.api.k8s.admissionregistration import (
     ValidatingWebhookConfiguration,
     WebhookClientConfig,
 )
+from quarterdeck.api.meta import LabelSelectorRequirement
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import ConfigError, NotFound
 from quarterdeck.runtime.log.field import get_logger

@@ -23,15 +23,9 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from quarterdeck.api import (
-    GroupVersion,
-    GroupVersionKind,
-    ObjectMeta,
-    Resource,
-    decode,
-    decode_json,
-    encode,
-)
+from quarterdeck.api import GroupVersionKind, ObjectMeta, Resource, decode, encode
+from quarterdeck.api.codec import decode_json
+from quarterdeck.api.kind import GroupVersion
 from quarterdeck.errors import ConfigError, QuarterdeckError, SchemaError
 
 __all__ = [

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import GroupKind, GroupVersion
 from quarterdeck.api.codec import UNREADABLE
+from quarterdeck.api.kind import GroupKind, GroupVersion
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime.log.field import bound_fields, get_logger
 from quarterdeck.runtime.loop.supervision import contained

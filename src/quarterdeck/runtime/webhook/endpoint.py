@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import decode_json, encode
-from quarterdeck.client import json_patch
+from quarterdeck.api import encode
+from quarterdeck.api.codec import decode_json
+from quarterdeck.client.patch import json_patch
 from quarterdeck.errors import ApiError, QuarterdeckError, SchemaError, Timeout
 from quarterdeck.runtime.log.field import LazyFields, get_logger
 from quarterdeck.runtime.loop.supervision import Stray, contained

@@ -19,7 +19,8 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import Any, Final, Generic, TypeAlias, TypeVar, Unpack, cast, overload
 
-from quarterdeck.api import GroupVersionKind, Resource, decode_json, encode
+from quarterdeck.api import GroupVersionKind, Resource, encode
+from quarterdeck.api.codec import decode_json
 from quarterdeck.errors import BadRequest, ConfigError
 from quarterdeck.runtime.webhook.admission import OPERATIONS, Admission
 from quarterdeck.runtime.webhook.patch import carry_over

@@ -9,8 +9,9 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, GroupVersionResource
+from quarterdeck.api import GroupVersionKind
 from quarterdeck.api.codec import UNREADABLE
+from quarterdeck.api.kind import GroupVersionResource
 from quarterdeck.errors import QuarterdeckError
 
 __all__ = ["Review", "ReviewRequest", "ReviewUser", "read_review"]

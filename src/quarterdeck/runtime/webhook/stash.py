@@ -18,7 +18,8 @@ Users can edit annotations: treat what comes out like input, and do not rely on 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quarterdeck.api import ObjectMeta, decode_json, encode
+from quarterdeck.api import ObjectMeta, encode
+from quarterdeck.api.codec import decode_json
 from quarterdeck.errors import SchemaError
 
 __all__ = ["STASH_ANNOTATION", "stash", "unstash"]

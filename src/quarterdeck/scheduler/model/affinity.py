@@ -13,8 +13,9 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import UNSET, LabelSelector, Requirement, Selector
+from quarterdeck.api import UNSET, LabelSelector, Selector
 from quarterdeck.api.k8s import PodAffinityTerm
+from quarterdeck.api.selector import Requirement
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.snapshot import PodInfo

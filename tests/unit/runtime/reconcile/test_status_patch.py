@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import pytest
 
-from quarterdeck.api import UNSET, Condition, Int64, Maybe, Model, ObjectMeta, Resource, Seq, Time, omitempty
-from quarterdeck.client import merge_patch
+from quarterdeck.api import UNSET, Condition, Maybe, Model, ObjectMeta, Resource, Seq, Time, omitempty
+from quarterdeck.api.marker import Int64
+from quarterdeck.client.patch import merge_patch
 from quarterdeck.runtime.reconcile.statusedit import ConditionEdit, StatusEdit
 from quarterdeck.runtime.reconcile.statuswrite import rebased
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.client import apply_json_patch
+from quarterdeck.client.patch import apply_json_patch
 from quarterdeck.runtime.webhook import (
     Admission,
     Chain,

@@ -12,7 +12,8 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from quarterdeck.api import Draft, GroupVersionKind, Scheme
+from quarterdeck.api import GroupVersionKind, Scheme
+from quarterdeck.api.draft import Draft
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Client
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang

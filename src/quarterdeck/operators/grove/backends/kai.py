@@ -12,7 +12,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, ObjectMeta, is_controlled_by, set_owner_reference
+from quarterdeck.api import GroupVersionKind, ObjectMeta, is_controlled_by
+from quarterdeck.api.owner import set_owner_reference
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import ApiError, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.grove import names

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Final, Literal
 
-from quarterdeck.api import Condition, Conditions, Time
+from quarterdeck.api import Condition, Time
+from quarterdeck.api.condition import Conditions
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.metrics import GroveMetrics
 from quarterdeck.operators.grove.types import PodGang

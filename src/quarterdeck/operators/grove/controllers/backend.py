@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from quarterdeck.api import (
-    GroupVersionKind,
-    Key,
-    Writable,
-    add_finalizer,
-    controller_of,
-    has_finalizer,
-    remove_finalizer,
-)
+from quarterdeck.api import GroupVersionKind, Key, Writable, controller_of
+from quarterdeck.api.finalizer import add_finalizer, has_finalizer, remove_finalizer
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import ForeignObject, NotFound

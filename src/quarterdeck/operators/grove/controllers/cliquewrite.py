@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.api import Draft, GroupVersionKind, Resource, controller_of
+from quarterdeck.api import GroupVersionKind, Resource, controller_of
+from quarterdeck.api.draft import Draft
 from quarterdeck.operators.grove.logic.kinship import merged_owners
 from quarterdeck.operators.grove.types import PodClique
 from quarterdeck.runtime.reconcile.context import Context

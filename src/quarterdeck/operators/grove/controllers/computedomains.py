@@ -5,7 +5,8 @@ They carry a finalizer, so that none goes while pods use it: who deletes one has
 
 from __future__ import annotations
 
-from quarterdeck.api import DynamicObject, is_controlled_by, remove_finalizer
+from quarterdeck.api import DynamicObject, is_controlled_by
+from quarterdeck.api.finalizer import remove_finalizer
 from quarterdeck.errors import AlreadyExists, NotFound, ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.label import managed_labels

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from quarterdeck.api import Draft, Key, is_controlled_by
+from quarterdeck.api import Key, is_controlled_by
+from quarterdeck.api.draft import Draft
 from quarterdeck.api.k8s import (
     HorizontalPodAutoscaler,
     Pod,

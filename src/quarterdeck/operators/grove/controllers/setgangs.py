@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import find_condition, is_controlled_by
+from quarterdeck.api import is_controlled_by
+from quarterdeck.api.condition import find_condition
 from quarterdeck.api.k8s import Pod
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.operators.grove import names

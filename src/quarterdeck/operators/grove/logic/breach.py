@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.api import Condition, Time, find_condition
+from quarterdeck.api import Condition, Time
+from quarterdeck.api.condition import find_condition
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup
 

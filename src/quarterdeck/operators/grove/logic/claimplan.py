@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from quarterdeck.api import ObjectMeta, UnsetType, child_name
+from quarterdeck.api import ObjectMeta, UnsetType
+from quarterdeck.api.childname import child_name
 from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.api.k8s.pod import PodResourceClaim
 from quarterdeck.api.k8s.pod import ResourceClaim as ClaimUse

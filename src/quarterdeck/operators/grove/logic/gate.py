@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from quarterdeck.api import is_condition_true
+from quarterdeck.api.condition import is_condition_true
 from quarterdeck.api.k8s import Pod, PodSchedulingGate
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodClique, PodGang

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from quarterdeck.api import is_condition_true
+from quarterdeck.api.condition import is_condition_true
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodClique
 

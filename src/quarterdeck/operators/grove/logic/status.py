@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from quarterdeck.api import Maybe, Time, UnsetType, is_condition_true
+from quarterdeck.api import Maybe, Time, UnsetType
+from quarterdeck.api.condition import is_condition_true
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import (

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from quarterdeck.api import Condition, Conditions, ConditionStatus, Time
+from quarterdeck.api import Condition, Time
+from quarterdeck.api.condition import Conditions, ConditionStatus
 
 __all__ = ["Verdict", "with_verdicts"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from quarterdeck.api import check_dns1123_subdomain
+from quarterdeck.api.label import check_dns1123_subdomain
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodCliqueSet
 

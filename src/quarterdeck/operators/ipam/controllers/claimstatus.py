@@ -7,8 +7,10 @@ import random
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quarterdeck.api import Conditions, Time, to_dict
-from quarterdeck.client import Backoff, MergePatch, merge_patch
+from quarterdeck.api import Time, to_dict
+from quarterdeck.api.condition import Conditions
+from quarterdeck.client import Backoff, MergePatch
+from quarterdeck.client.patch import merge_patch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.claim import Outcome

@@ -15,7 +15,8 @@ from time import perf_counter
 from typing import Any, Final
 
 from quarterdeck.api import Key, to_dict
-from quarterdeck.client import Backoff, MergePatch, merge_patch
+from quarterdeck.client import Backoff, MergePatch
+from quarterdeck.client.patch import merge_patch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.facts import Member, version_number

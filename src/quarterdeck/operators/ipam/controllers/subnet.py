@@ -18,7 +18,8 @@ import msgspec
 
 from quarterdeck.api import UNSET, Key, Time, to_dict
 from quarterdeck.api.codec import decode
-from quarterdeck.client import Backoff, Client, MergePatch, merge_patch
+from quarterdeck.client import Backoff, Client, MergePatch
+from quarterdeck.client.patch import merge_patch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.facts import member_of

@@ -7,8 +7,9 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import Key, ObjectMeta, has_finalizer
+from quarterdeck.api import Key, ObjectMeta
 from quarterdeck.api.codec import decode
+from quarterdeck.api.finalizer import has_finalizer
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
 

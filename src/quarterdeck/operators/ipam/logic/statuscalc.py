@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import Condition, Conditions, ConditionStatus, Time
+from quarterdeck.api import Condition, Time
+from quarterdeck.api.condition import Conditions, ConditionStatus
 from quarterdeck.operators.ipam import names
 
 from .facts import Member, PoolFacts

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from quarterdeck.api import Time, find_condition, value_or
+from quarterdeck.api import Time, value_or
+from quarterdeck.api.condition import find_condition
 from quarterdeck.api.k8s import Job, PersistentVolumeClaim, PodTemplateSpec, Service
 from quarterdeck.client import MergePatch, metadata_of
 from quarterdeck.client.representation import AnyKind

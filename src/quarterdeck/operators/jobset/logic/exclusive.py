@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from quarterdeck.api import LabelSelector, LabelSelectorRequirement, Time
+from quarterdeck.api import LabelSelector, Time
 from quarterdeck.api.k8s import Node, Pod
 from quarterdeck.api.k8s.placement import Affinity, PodAffinity, PodAffinityTerm, PodAntiAffinity
 from quarterdeck.api.k8s.pod import PodCondition
+from quarterdeck.api.meta import LabelSelectorRequirement
 from quarterdeck.operators.jobset.types import names
 
 __all__ = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import LabelSelector, LabelSelectorRequirement
+from quarterdeck.api import LabelSelector
 from quarterdeck.api.k8s import Node, Pod
+from quarterdeck.api.meta import LabelSelectorRequirement
 from quarterdeck.client import Client
 from quarterdeck.errors import Forbidden, NotFound
 from quarterdeck.operators.jobset.logic.exclusive import (

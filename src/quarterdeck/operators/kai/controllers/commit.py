@@ -12,18 +12,10 @@ from collections.abc import Iterator, Sequence
 from functools import singledispatchmethod
 from typing import Any, Final, TypeVar
 
-from quarterdeck.api import (
-    Key,
-    ObjectMeta,
-    Resource,
-    Time,
-    check_label_value,
-    decode_json,
-    from_dict,
-    owner_reference,
-    to_dict,
-)
+from quarterdeck.api import Key, ObjectMeta, Resource, Time, from_dict, owner_reference, to_dict
+from quarterdeck.api.codec import decode_json
 from quarterdeck.api.k8s import DeviceClass, Pod, ResourceClaim
+from quarterdeck.api.label import check_label_value
 from quarterdeck.client import Client, MergePatch, StrategicMergePatch
 from quarterdeck.errors import AlreadyExists, ApiError, ForeignObject, NotFound, TransportError
 from quarterdeck.operators.kai import names

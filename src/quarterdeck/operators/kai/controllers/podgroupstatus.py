@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, Final
 
-from quarterdeck.api import Key, Resource, decode_json, to_dict
+from quarterdeck.api import Key, Resource, to_dict
+from quarterdeck.api.codec import decode_json
 from quarterdeck.api.k8s import Pod, PriorityClass
 from quarterdeck.client import Client
 from quarterdeck.errors import ignore_not_found

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
-from quarterdeck.api import Key, Resource, decode_json
+from quarterdeck.api import Key, Resource
+from quarterdeck.api.codec import decode_json
 from quarterdeck.api.k8s import (
     ConfigMap,
     DeviceClass,

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from quarterdeck.api import decode_json
+from quarterdeck.api.codec import decode_json
 from quarterdeck.client import HttpTransport
 from quarterdeck.errors import QuarterdeckError, SchemaError
 from quarterdeck.operators.kai.logic.usage import (

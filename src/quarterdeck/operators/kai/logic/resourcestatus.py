@@ -8,7 +8,8 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from quarterdeck.api import Quantity, sum_quantities
+from quarterdeck.api import Quantity
+from quarterdeck.api.quantity import sum_quantities
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.types import PodGroup, PodGroupResourcesStatus, Queue, QueueStatus
 from quarterdeck.scheduler.intake import pod_info

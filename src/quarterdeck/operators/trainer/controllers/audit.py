@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import is_condition_true, is_controlled_by
+from quarterdeck.api import is_controlled_by
+from quarterdeck.api.condition import is_condition_true
 from quarterdeck.errors import Conflict, Forbidden, Invalid
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.jobset.types import names as jobset_names

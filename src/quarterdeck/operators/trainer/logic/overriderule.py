@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from quarterdeck.api import check_dns1123_subdomain, to_dict
+from quarterdeck.api import to_dict
 from quarterdeck.api.k8s import Pod
+from quarterdeck.api.label import check_dns1123_subdomain
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names

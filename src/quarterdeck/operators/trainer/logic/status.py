@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quarterdeck.api import Conditions, Time, UnsetType, find_condition, is_condition_true
+from quarterdeck.api import Time, UnsetType
+from quarterdeck.api.condition import Conditions, find_condition, is_condition_true
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names

@@ -7,13 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from quarterdeck.api import (
-    UnsetType,
-    check_dns1123_subdomain,
-    check_label_value,
-    check_qualified_name,
-)
+from quarterdeck.api import UnsetType
 from quarterdeck.api.k8s import Container, PodSpec
+from quarterdeck.api.label import check_dns1123_subdomain, check_label_value, check_qualified_name
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import CliqueTemplate, PodCliqueSet, PodCliqueSpec
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required, too_long

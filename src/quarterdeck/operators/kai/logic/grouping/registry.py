@@ -11,7 +11,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.api import DynamicObject, GroupKind
+from quarterdeck.api import DynamicObject
+from quarterdeck.api.kind import GroupKind
 from quarterdeck.errors import ConfigError
 
 from . import grove, kubeflow, ray

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from quarterdeck.api import EMPTY_MAP, UNSET, ObjectMeta, Quantity, owner_reference, sum_quantities
+from quarterdeck.api import UNSET, ObjectMeta, Quantity, owner_reference
+from quarterdeck.api.model import EMPTY_MAP
+from quarterdeck.api.quantity import sum_quantities
 from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, spec_of
