@@ -137,8 +137,8 @@ def test_the_grove_page_names_every_field_of_the_configuration_and_every_capabil
 
 
 def test_the_runtime_page_names_every_predicate_and_source() -> None:
-    names = [name for name in predicate.__all__ if name[0].islower()] + ["CronSource"]
-    names += [name for name in source.__all__ if name.endswith("Source") and name != "Source"]
+    names = [name for name in _exported(predicate) if name[0].islower()] + ["CronSource"]
+    names += [name for name in _exported(source) if name.endswith("Source") and name != "Source"]
     assert [name for name in names if name not in PAGES["runtime"]] == []
     assert isinstance(predicate.generation_changed, Predicate)
 
@@ -164,10 +164,10 @@ def public_names() -> set[str]:
 
 def _exported(module: ModuleType) -> set[str]:
     """What a package lists, or what a plain module defines."""
-    defined = {
+    here = {
         name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
     }
-    return set(getattr(module, "__all__", defined))
+    return set(getattr(module, "__all__", {name for name in here if name[0] != "_"}))
 
 
 @pytest.mark.parametrize("page", ["from-kopf", "from-controller-runtime"])

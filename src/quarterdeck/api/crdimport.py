@@ -12,8 +12,6 @@ from typing import Any, Final
 from quarterdeck.api.naming import to_python, to_wire
 from quarterdeck.api.schema import QUANTITY_PATTERN
 
-__all__ = ["module_from_crd"]
-
 Doc = dict[str, Any]
 
 _PLAIN: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}

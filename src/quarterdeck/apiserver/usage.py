@@ -24,8 +24,6 @@ from quarterdeck.apiserver.storage import Entry
 from quarterdeck.wire.http import Request, Response
 from quarterdeck.wire.wallclock import timestamp
 
-__all__ = ["GROUP", "VERSION", "UsageApi"]
-
 Json = dict[str, Any]
 GROUP: Final = "metrics.k8s.io"
 VERSION: Final = "v1beta1"

@@ -68,8 +68,6 @@ from quarterdeck.client.transport import Response, Stream, Transport
 from quarterdeck.client.warning import WarningHandler
 from quarterdeck.client.watch import Watch
 
-__all__ = ["Client"]
-
 R = TypeVar("R", bound=Resource)
 W = TypeVar("W", bound=Writable)
 

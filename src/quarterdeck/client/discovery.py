@@ -18,8 +18,6 @@ from quarterdeck.api.kind import GroupKind, GroupVersionResource
 from quarterdeck.client.rest import RestClient
 from quarterdeck.errors import ApiError, NoKindMatch, NotAcceptable, NotFound, ProtocolError
 
-__all__ = ["ResourceMapping", "RestMapper"]
-
 _AGGREGATED_TYPES: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"

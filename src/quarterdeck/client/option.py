@@ -12,19 +12,6 @@ from quarterdeck.api import UNSET, Selector, encode
 from quarterdeck.api.meta import DeleteOptions, Preconditions
 from quarterdeck.api.selector import FieldSelector
 
-__all__ = [
-    "ApplyOptions",
-    "DeleteAllOptions",
-    "DeleteCallOptions",
-    "FieldValidation",
-    "Fields",
-    "Labels",
-    "ListOptions",
-    "Propagation",
-    "WatchOptions",
-    "WriteOptions",
-]
-
 Labels: TypeAlias = Selector | str | Mapping[str, str] | None
 """Which labels: a selector, its text, a map of exact values; ``None`` for no restriction."""
 

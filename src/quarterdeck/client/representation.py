@@ -12,8 +12,6 @@ from quarterdeck.api.codec import decode_json
 from quarterdeck.api.meta import ListMeta
 from quarterdeck.errors import SchemaError
 
-__all__ = ["AnyKind", "MetadataKind", "RawPage", "Representation", "metadata_of"]
-
 T = TypeVar("T")
 
 _JSON: Final = "application/json"

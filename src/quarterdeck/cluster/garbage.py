@@ -45,8 +45,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "GarbageCollector", "garbage_collector"]
-
 NAME: Final = "garbage-collector-controller"
 _WORKERS: Final = 20
 _REMEMBERED_ABSENT: Final = 500

@@ -13,8 +13,6 @@ from quarterdeck.api.invariant import Invariant, Objects
 from quarterdeck.api.k8s import Lease, Node, Pod
 from quarterdeck.api.quota.pod import pod_requests
 
-__all__ = ["INVARIANTS"]
-
 Found: TypeAlias = Iterator[tuple[Resource, str, str]]
 _ENDED: Final = ("Succeeded", "Failed")
 _SKEW: Final = 60.0

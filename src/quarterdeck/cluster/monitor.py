@@ -20,8 +20,6 @@ from quarterdeck.runtime.controller.controller import Controller, WatchHandle
 from quarterdeck.runtime.controller.source import KindSource, SourceContext
 from quarterdeck.runtime.log import get_logger
 
-__all__ = ["KindMonitor", "ResourceMonitor"]
-
 _log: Final = get_logger(__name__)
 DISCOVERY_PERIOD: Final = 30.0
 """Seconds between two looks at what is served; a change of a CRD causes one at once."""

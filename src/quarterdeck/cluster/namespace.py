@@ -27,8 +27,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "NamespaceReconciler", "Remaining", "conditions_of", "namespace_controller"]
-
 NAME: Final = "namespace-controller"
 _WORKERS: Final = 10
 _POD: Final = GroupVersionKind("", "v1", "Pod")

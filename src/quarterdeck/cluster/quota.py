@@ -46,8 +46,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "RESYNC_PERIOD", "quota_controller"]
-
 NAME: Final = "resourcequota-controller"
 RESYNC_PERIOD: Final = 300.0
 """Seconds after which a quota is counted again, whatever happened."""

@@ -30,8 +30,6 @@ from quarterdeck.runtime.log import get_logger
 from . import digest, section
 from .planner import Plan, Planner
 
-__all__ = ["SOURCES", "Board", "Changes"]
-
 Json = dict[str, Any]
 _log: Final = get_logger(__name__)
 _GATHER: Final = 0.05

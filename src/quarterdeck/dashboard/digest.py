@@ -11,23 +11,6 @@ from typing import Any, Final
 
 from quarterdeck.api import Quantity
 
-__all__ = [
-    "clique",
-    "clique_set",
-    "event",
-    "node",
-    "node_group",
-    "object_key",
-    "pod",
-    "pod_group",
-    "pool",
-    "queue",
-    "scaling_group",
-    "subnet",
-    "topology",
-    "train_job",
-]
-
 Json = dict[str, Any]
 _GPU: Final = "/gpu"
 _POD_GROUP: Final = "pod-group-name"

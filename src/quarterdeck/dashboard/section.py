@@ -11,19 +11,6 @@ from typing import Any, Final, TypeAlias
 
 from .addressmap import area, share, sort_key
 
-__all__ = [
-    "Digests",
-    "Section",
-    "addresses",
-    "events",
-    "gangs",
-    "inference",
-    "node_groups",
-    "nodes",
-    "queues",
-    "trainings",
-]
-
 Json = dict[str, Any]
 Section: TypeAlias = dict[str, Json]
 Digests: TypeAlias = Mapping[str, Mapping[str, Json]]

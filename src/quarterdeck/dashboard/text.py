@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-__all__ = ["age", "gang_name", "plain_lines"]
-
 Json = dict[str, Any]
 _UID: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 

@@ -28,12 +28,14 @@ from quarterdeck.runtime.cache import (
     owned_by,
 )
 from quarterdeck.runtime.controller.builder import Builder
-from quarterdeck.runtime.controller.controller import Controller, ControllerOptions
+from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.option import ControllerOptions
 from quarterdeck.runtime.controller.predicate import Predicate, generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.source import Channel, ChannelSource
-from quarterdeck.runtime.manager.manager import LeaderElectionLost, Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import LeaderElectionLost, ManagerOptions
 from quarterdeck.runtime.operator.install import install_definitions
 from quarterdeck.runtime.rbac import Rule, roles
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext

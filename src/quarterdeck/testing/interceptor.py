@@ -10,10 +10,7 @@ from collections.abc import Callable
 
 from quarterdeck.client import Call, Response
 from quarterdeck.client.call import Interceptor, Proceed
-from quarterdeck.client.wrapper import intercept, raise_once
 from quarterdeck.errors import StreamClosed
-
-__all__ = ["delay", "intercept", "lose_answer", "raise_once", "raise_times"]
 
 
 def raise_times(count: int, make: Callable[[], BaseException]) -> Interceptor:

@@ -25,7 +25,7 @@ from quarterdeck.runtime.controller.handler import mapped
 from quarterdeck.runtime.controller.source import KindSource
 from quarterdeck.runtime.loop.runnable import Group
 from quarterdeck.runtime.manager.cluster import Cluster
-from quarterdeck.runtime.manager.manager import GracePeriodExceeded
+from quarterdeck.runtime.manager.option import GracePeriodExceeded
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.testing import (
     DelayEvents,

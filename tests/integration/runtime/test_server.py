@@ -27,7 +27,8 @@ from quarterdeck.errors import Conflict, NotFound, TooManyRequests, ignore_alrea
 from quarterdeck.runtime.cache import Cache, CacheOptions, HealthState, field, label, owned_by, owner_uid
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 

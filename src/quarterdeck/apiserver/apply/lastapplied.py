@@ -19,8 +19,6 @@ from .fieldset import FieldSet
 from .typed import TypeModel
 from .validate import validate
 
-__all__ = ["ANNOTATION", "MANAGER", "owned_fields", "refresh"]
-
 Json = dict[str, Any]
 
 MANAGER: Final = "kubectl"

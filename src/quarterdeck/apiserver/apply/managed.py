@@ -14,18 +14,6 @@ from quarterdeck.wire import gostyle
 from . import fieldset
 from .fieldset import FieldSet
 
-__all__ = [
-    "MAX_UPDATERS",
-    "Entry",
-    "Identity",
-    "Managed",
-    "cap_updaters",
-    "decode",
-    "encode",
-    "is_reset",
-    "read_stored",
-]
-
 Json = dict[str, Any]
 
 #: more Update entries than this and the oldest are merged into one per version

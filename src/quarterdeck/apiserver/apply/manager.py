@@ -21,8 +21,6 @@ from .managed import Managed, decode, encode, is_reset, read_stored
 from .typed import TypeModel
 from .write import Rules, Write, kind_text
 
-__all__ = ["FieldManager", "restore_times"]
-
 Json = dict[str, Any]
 Convert = Callable[[Json, str], Json]
 

@@ -28,8 +28,6 @@ from .typed import (
     schema_model,
 )
 
-__all__ = ["builtin_model", "custom_model", "object_meta"]
-
 Json = dict[str, Any]
 
 _ANYTHING: Final[AnyType] = any_type(ListType("atomic", UNTYPED), plain_map(DEDUCED))

@@ -20,8 +20,6 @@ from typing import Any, Final
 from . import fieldset
 from .managed import Entry, Managed, encode, read_stored
 
-__all__ = ["API_VERSION", "to_parent", "to_scale"]
-
 Json = dict[str, Any]
 Path = tuple[str, ...]
 

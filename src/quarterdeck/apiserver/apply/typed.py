@@ -21,24 +21,6 @@ from quarterdeck.wire import gostyle
 
 from . import pathelement
 
-__all__ = [
-    "ABSENT",
-    "BOOLEAN",
-    "DEDUCED",
-    "NUMERIC",
-    "STRING",
-    "UNTYPED",
-    "UNTYPED_SCALAR",
-    "AnyType",
-    "ItemError",
-    "ListType",
-    "MapType",
-    "Scalar",
-    "Type",
-    "TypeModel",
-    "schema_model",
-]
-
 Json = dict[str, Any]
 
 #: no value where None is one

@@ -23,8 +23,6 @@ from .reconcile import reconcile, with_named_fields
 from .typed import TypeModel
 from .validate import error_text, validate
 
-__all__ = ["Rules", "Write", "kind_text"]
-
 Json = dict[str, Any]
 
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"

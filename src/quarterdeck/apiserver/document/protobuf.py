@@ -25,8 +25,6 @@ from quarterdeck.apiserver.document import typetable
 from quarterdeck.apiserver.document.typetable import Field, Type
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["MAGIC", "MAX_DEPTH", "ProtobufError", "decode"]
-
 MAGIC: Final = b"k8s\x00"
 MAX_DEPTH: Final = 100
 

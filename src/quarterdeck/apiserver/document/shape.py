@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
 
+from quarterdeck.api.quantity import FORMAT_WRONG
 from quarterdeck.apiserver.document import quantity
 from quarterdeck.apiserver.document.decoding import HugeNumber
 from quarterdeck.apiserver.document.typetable import Field, StructType, Type
@@ -423,7 +424,7 @@ def _quantity(name: str) -> _Decode:
         if value is None:
             return _ABSENT
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ShapeError(quantity.FORMAT_WRONG)
+            raise ShapeError(FORMAT_WRONG)
         try:
             return quantity.parse(value).text
         except ValueError as error:

@@ -26,18 +26,6 @@ from quarterdeck.cluster.agent.shim.order import start_of
 
 from .kubeconfigfile import ContextInFile
 
-__all__ = [
-    "Instance",
-    "find",
-    "first_in",
-    "forget",
-    "free_name",
-    "left_behind",
-    "log_path",
-    "register",
-    "running",
-]
-
 Json = dict[str, Any]
 USUAL_NAME: Final = "quarterdeck"
 PRIVATE_PREFIX: Final = "quarterdeck-"

@@ -21,8 +21,6 @@ import yaml
 from quarterdeck.cli.error import CommandError
 from quarterdeck.errors import reason_of
 
-__all__ = ["ContextInFile", "default_path", "text_of"]
-
 Json = dict[str, Any]
 _LISTS: Final = ("clusters", "users", "contexts")
 _LOCK_SECONDS: Final = 5.0

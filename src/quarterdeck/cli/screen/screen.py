@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from quarterdeck.dashboard import Board
 
-__all__ = ["draw", "plain", "render", "show"]
-
 Json = dict[str, Any]
 Sections = Mapping[str, Mapping[str, Json]]
 _PERIOD: Final = 0.25

@@ -32,8 +32,6 @@ from quarterdeck.cluster.autoscaling.measure import external_values, object_valu
 from quarterdeck.errors import QuarterdeckError, ReconcileError
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["Metric", "MetricReader", "RefusedMetric"]
-
 
 class Metric(NamedTuple):
     """What one metric asks for."""

@@ -12,20 +12,6 @@ from quarterdeck.api.k8s import DaemonSet
 from quarterdeck.cluster.daemonset.nodefit import DaemonPod, Fit
 from quarterdeck.cluster.podset.revision import REVISION_LABEL
 
-__all__ = [
-    "GENERATION_ANNOTATION",
-    "GENERATION_LABEL",
-    "Changes",
-    "Counts",
-    "FailureBackoff",
-    "NodeState",
-    "count",
-    "is_updated",
-    "place",
-    "roll",
-    "seniority",
-]
-
 GENERATION_ANNOTATION: Final = "deprecated.daemonset.template.generation"
 GENERATION_LABEL: Final = "pod-template-generation"
 _FIRST_BACKOFF: Final = 1.0

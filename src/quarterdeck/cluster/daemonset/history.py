@@ -15,8 +15,6 @@ from quarterdeck.cluster.podset.templatehash import template_hash
 from quarterdeck.errors import AlreadyExists, ForeignObject, ReconcileError, ignore_not_found
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["History", "clean_up", "sync_history"]
-
 
 class History(NamedTuple):
     """What is known of the templates of a DaemonSet."""

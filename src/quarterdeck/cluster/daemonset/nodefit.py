@@ -24,8 +24,6 @@ from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.cluster.podset.podview import PodView
 from quarterdeck.runtime.cache import Entry
 
-__all__ = ["DaemonPod", "Fit", "NodeView", "bound_to", "fit", "tolerations_of"]
-
 _NO_EXECUTE: Final = frozenset({"NoExecute"})
 _REPELLING: Final = frozenset({"NoExecute", "NoSchedule"})
 

@@ -34,8 +34,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "disruption_controller"]
-
 NAME: Final = "disruption-controller"
 _PERIOD_PER_POD: Final = 0.0001
 

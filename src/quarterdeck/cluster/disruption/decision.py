@@ -11,8 +11,6 @@ from quarterdeck.api.k8s import PodDisruptionBudget
 from quarterdeck.api.k8s.policy import PodDisruptionBudgetStatus
 from quarterdeck.cluster.podset.podview import PodView
 
-__all__ = ["DELETION_TIMEOUT", "Disrupted", "budget_status", "disrupted", "failed_status"]
-
 DELETION_TIMEOUT: Final = 120.0
 """Seconds after an eviction within which the pod should be deleted."""
 _CONDITION: Final = "DisruptionAllowed"

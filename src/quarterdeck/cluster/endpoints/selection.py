@@ -15,8 +15,6 @@ from quarterdeck.api.frozen import FrozenMap
 from quarterdeck.api.k8s import Pod, Service
 from quarterdeck.runtime.cache import Cache, Entry, Index
 
-__all__ = ["SERVICE_INDEXES", "is_selected", "pods_of", "services_of"]
-
 
 def is_selected(service: Service) -> bool:
     """Whether the endpoints of a Service are found by its selector."""

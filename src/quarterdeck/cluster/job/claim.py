@@ -18,8 +18,6 @@ from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Cache, Entry, IndexQuery, controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["PodRecords", "selector_of"]
-
 
 def selector_of(job: Job) -> Selector | None:
     """Which pods a Job may have; none without a selector."""

@@ -28,8 +28,6 @@ from quarterdeck.cluster.node import names
 from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.errors import ConfigError
 
-__all__ = ["USUAL_CAPACITY", "NodePool", "NodeSettings", "PlannedNode", "read_profile"]
-
 USUAL_CAPACITY: Final = FrozenMap({"cpu": "32", "memory": "256Gi", "pods": "110"})
 _REGION: Final = "topology.kubernetes.io/region"
 _ZONE: Final = "topology.kubernetes.io/zone"

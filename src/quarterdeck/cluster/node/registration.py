@@ -31,8 +31,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["HOSTS", "NAME", "NodeRegistration", "NodeSettings", "is_failed", "make_node"]
-
 NAME: Final = "simulated-node-controller"
 LEASE_NAMESPACE: Final = "kube-node-lease"
 _RENEWALS_PER_SECOND: Final = 10

@@ -13,8 +13,6 @@ from quarterdeck.api.k8s import Node
 from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.runtime.cache import Entry
 
-__all__ = ["LeaseView", "NodeView"]
-
 _REGION: Final = "topology.kubernetes.io/region"
 _ZONE: Final = "topology.kubernetes.io/zone"
 _EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"

@@ -16,8 +16,6 @@ from quarterdeck.api.frozen import FrozenMap
 from quarterdeck.api.k8s import Pod
 from quarterdeck.runtime.cache import Entry
 
-__all__ = ["PodView", "Views", "next_availability", "seconds_of"]
-
 _TERMINAL: Final = ("Succeeded", "Failed")
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _LARGEST_COST: Final = 2**31 - 1

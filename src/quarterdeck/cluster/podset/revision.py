@@ -18,17 +18,6 @@ from quarterdeck.cluster.podset.templatehash import fnv32, safe_encode
 from quarterdeck.errors import AlreadyExists, ForeignObject, ignore_not_found
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = [
-    "REVISION_LABEL",
-    "Revised",
-    "list_revisions",
-    "revision_data",
-    "revision_hash",
-    "sync_revision",
-    "template_of",
-    "truncate_history",
-]
-
 HASH_LABEL: Final = "controller.kubernetes.io/hash"
 REVISION_LABEL: Final = "controller-revision-hash"
 """Label of pods: which revision they are of."""

@@ -23,8 +23,6 @@ from quarterdeck.runtime.cache.decoding import DEFAULT_REMEMBERED_BYTES
 from quarterdeck.runtime.cache.entry import Transform
 from quarterdeck.runtime.cache.transform import strip_managed_fields
 
-__all__ = ["ALL_NAMESPACES", "CacheOptions", "KindOptions", "Settings", "ShardSettings", "by_namespace"]
-
 ALL_NAMESPACES: Final = ""
 """Key for "all namespaces but those listed"."""
 

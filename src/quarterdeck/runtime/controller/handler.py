@@ -14,8 +14,6 @@ from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.controller.change import ObjectEvent
 
-__all__ = ["KeyMapper", "MapContext", "MapFunction", "for_object", "for_owner", "mapped"]
-
 T = TypeVar("T")
 Keys: TypeAlias = Iterable[Key] | Awaitable[Iterable[Key]]
 

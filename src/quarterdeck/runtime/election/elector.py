@@ -30,8 +30,6 @@ from quarterdeck.runtime.election.options import JITTER, LeaderElection
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.metrics import ElectionMetrics
 
-__all__ = ["LeaderElector", "LeaseOverdue"]
-
 OVERDUE_GRACE: Final = 10.0
 """Seconds beyond the lease duration after which a leader that did not notice is a case for liveness."""
 

@@ -30,8 +30,6 @@ from quarterdeck.runtime.election.options import LeaderElection
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.metrics import RuntimeMetrics
 
-__all__ = ["MEMBER_LABEL", "Members", "ShardedElector", "rendezvous", "shard_of"]
-
 MEMBER_LABEL: Final = "quarterdeck.io/election-member"
 """Label of the Leases by which replicas find each other; its value is the election's name."""
 _log: Final = get_logger(__name__)

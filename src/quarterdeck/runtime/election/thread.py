@@ -26,8 +26,6 @@ from quarterdeck.runtime.election.options import LeaderElection
 from quarterdeck.runtime.election.shard import ShardCallback, ShardedElector, shard_of
 from quarterdeck.runtime.metrics import RuntimeMetrics
 
-__all__ = ["ElectionFailed", "ThreadedElector", "ThreadedShardedElector", "election_client"]
-
 STOP_GRACE: Final = 5.0
 """Seconds beyond the renew deadline that the thread may take to end."""
 

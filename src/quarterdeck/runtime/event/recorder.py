@@ -18,8 +18,6 @@ from quarterdeck.runtime.event.subject import namespace_of, reference_to
 if TYPE_CHECKING:
     from quarterdeck.runtime.event.broadcaster import EventBroadcaster
 
-__all__ = ["EventRecorder", "EventType"]
-
 MAX_NOTE: Final = 1024
 
 EventType = Literal["Normal", "Warning"]

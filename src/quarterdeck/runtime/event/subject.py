@@ -8,8 +8,6 @@ from quarterdeck.api import Writable
 from quarterdeck.api.k8s.reference import ObjectReference
 from quarterdeck.api.label import check_dns1123_subdomain
 
-__all__ = ["EventNames", "namespace_of", "reference_to"]
-
 DEFAULT_NAMESPACE: Final = "default"
 
 

@@ -19,8 +19,6 @@ from quarterdeck.api import GroupVersionKind, Key, Writable, to_dict
 from quarterdeck.api.codec import decode_json
 from quarterdeck.runtime.cache.entry import Entry
 
-__all__ = ["AppliedMemory", "holds"]
-
 _LIMIT: Final = 100_000
 
 

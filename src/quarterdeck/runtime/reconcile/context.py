@@ -45,8 +45,6 @@ from quarterdeck.runtime.reconcile.services import ContextServices
 from quarterdeck.runtime.reconcile.statusedit import ConditionEdit, StatusEdit
 from quarterdeck.runtime.reconcile.statuswrite import write_status
 
-__all__ = ["Context", "DeleteContext"]
-
 T = TypeVar("T", bound=Resource)
 R = TypeVar("R", bound=Resource)
 W = TypeVar("W", bound=Writable)

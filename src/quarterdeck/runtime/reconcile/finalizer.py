@@ -18,8 +18,6 @@ from quarterdeck.errors import Conflict, Invalid, NotFound, QuarterdeckError
 from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["FinalizerError", "FinalizerOutcome", "FinalizerRegistry", "FinalizerScope", "change_finalizers"]
-
 T = TypeVar("T", bound=Resource)
 W = TypeVar("W", bound=Writable)
 C = TypeVar("C")

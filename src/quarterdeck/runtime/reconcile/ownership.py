@@ -33,8 +33,6 @@ from quarterdeck.api.meta import ManagedFieldsEntry
 from quarterdeck.client import Client
 from quarterdeck.errors import AlreadyExists, ForeignObject, NotFound
 
-__all__ = ["delete_if_ours", "ensure", "for_incarnation", "if_absent", "is_ours", "owned", "require_ours"]
-
 R = TypeVar("R", bound=Resource)
 W = TypeVar("W", bound=Writable)
 _NO_VERSION: Final = "1"

@@ -15,8 +15,6 @@ from quarterdeck.api.condition import Conditions, ConditionStatus
 from quarterdeck.api.draft import Draft
 from quarterdeck.errors import ConfigError
 
-__all__ = ["ConditionEdit", "StatusEdit"]
-
 T = TypeVar("T", bound=Resource)
 
 

@@ -16,10 +16,8 @@ from typing import Any, Final, TypeAlias
 
 from quarterdeck.api import GroupVersionKind, Writable
 from quarterdeck.client import Client, MergePatch
-from quarterdeck.client.patch import merge_patch
 from quarterdeck.errors import Conflict, NotFound
-
-__all__ = ["CONDITIONS", "Shared", "rebased", "write_status"]
+from quarterdeck.wire.patch import merge_patch
 
 Json: TypeAlias = dict[str, Any]
 Shared: TypeAlias = Mapping[str, tuple[str, ...]]

@@ -10,12 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 from quarterdeck.api import Resource, to_dict
 from quarterdeck.api.draft import Draft
 from quarterdeck.client import MergePatch
-from quarterdeck.client.patch import merge_patch
 from quarterdeck.errors import AlreadyExists, NotFound
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.ownership import is_ours
-
-__all__ = ["Upsert", "UpsertResult", "create_or_patch"]
+from quarterdeck.wire.patch import merge_patch
 
 R = TypeVar("R", bound=Resource)
 

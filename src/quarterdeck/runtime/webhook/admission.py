@@ -27,8 +27,6 @@ from quarterdeck.errors import ErrorCause, QuarterdeckError, SchemaError
 from quarterdeck.runtime.webhook.review import ReviewRequest
 from quarterdeck.wire.fielderror import FieldError, joined_text
 
-__all__ = ["MAX_WARNING", "Admission", "Denied", "Operation", "deny"]
-
 R = TypeVar("R", bound=Resource)
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})

@@ -34,16 +34,6 @@ from quarterdeck.runtime.webhook.handler import AdmissionWebhook
 from quarterdeck.runtime.webhook.path import CONVERT_PATH
 from quarterdeck.runtime.webhook.registration import Settings
 
-__all__ = [
-    "Configuration",
-    "ServiceTarget",
-    "Target",
-    "UrlTarget",
-    "WebhookInstaller",
-    "conversion_stanza",
-    "webhook_configurations",
-]
-
 _log: Final = get_logger(__name__)
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 """A label that every namespace has."""

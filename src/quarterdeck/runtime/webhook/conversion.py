@@ -28,16 +28,6 @@ from quarterdeck.api.codec import decode_json
 from quarterdeck.api.kind import GroupVersion
 from quarterdeck.errors import ConfigError, QuarterdeckError, SchemaError
 
-__all__ = [
-    "Conversion",
-    "Converter",
-    "Convertible",
-    "ReviewConversion",
-    "ReviewFailed",
-    "Spoke",
-    "Unconvertible",
-]
-
 Document: TypeAlias = dict[str, Any]
 Version: TypeAlias = type[Resource] | GroupVersionKind
 Convert: TypeAlias = Callable[[Any], Any]

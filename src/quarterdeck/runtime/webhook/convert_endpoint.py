@@ -24,8 +24,6 @@ from quarterdeck.runtime.webhook.conversion import (
 from quarterdeck.wire.http import MIB, Request, Response
 from quarterdeck.wire.timeslice import TimeSlice
 
-__all__ = ["BODY_LIMIT", "ConversionEndpoint"]
-
 BODY_LIMIT: Final = 256 * MIB
 """A list is converted in one review, however long it is: upstream has no limit here."""
 KIND: Final = "ConversionReview"

@@ -28,8 +28,6 @@ from quarterdeck.runtime.webhook.path import check_path, webhook_path
 from quarterdeck.runtime.webhook.registration import OPERATIONS as OPERATIONS_BY_DEFAULT
 from quarterdeck.runtime.webhook.registration import Settings, SettingsOptions, make_settings
 
-__all__ = ["AdmissionHandler", "AdmissionWebhook", "Chain", "Defaulter", "Kind", "Validator"]
-
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
 Document: TypeAlias = dict[str, Any]

@@ -14,8 +14,6 @@ from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.api.kind import GroupVersionResource
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["Review", "ReviewRequest", "ReviewUser", "read_review"]
-
 VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 _ABSENT: Final = msgspec.Raw(b"")
 

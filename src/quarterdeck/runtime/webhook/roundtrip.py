@@ -28,8 +28,6 @@ from quarterdeck.api import (
 from quarterdeck.api.instant import MicroTime
 from quarterdeck.runtime.webhook.conversion import Conversion
 
-__all__ = ["assert_roundtrip", "generate"]
-
 R = TypeVar("R", bound=Resource)
 Make = Callable[[type[Resource], random.Random], Resource]
 MAX_DEPTH: Final = 6

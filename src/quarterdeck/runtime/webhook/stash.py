@@ -22,8 +22,6 @@ from quarterdeck.api import ObjectMeta, encode
 from quarterdeck.api.codec import decode_json
 from quarterdeck.errors import SchemaError
 
-__all__ = ["STASH_ANNOTATION", "stash", "unstash"]
-
 STASH_ANNOTATION: Final = "quarterdeck.io/conversion-data"
 MAX_STASH: Final = 200 * 1024
 """Bytes; all annotations of an object together may have 256 KiB."""

@@ -20,8 +20,6 @@ from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.snapshot import PodInfo
 
-__all__ = ["PodAffinities", "Term", "has_pod_affinity", "resolve"]
-
 NO_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
 EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"

@@ -10,8 +10,6 @@ from typing import Any
 
 from quarterdeck.wire.jsonvalue import deep_copy, equal, without_nulls
 
-__all__ = ["apply_merge_patch", "merge_patch"]
-
 Json = dict[str, Any]
 
 

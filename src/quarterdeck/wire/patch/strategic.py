@@ -26,8 +26,6 @@ from quarterdeck.wire.jsonvalue import deep_copy, without_nulls
 
 from .error import MalformedDirective, NestedList
 
-__all__ = ["FieldRule", "MergeSchema", "strategic_merge"]
-
 Json = dict[str, Any]
 
 _DIRECTIVE: Final = "$patch"

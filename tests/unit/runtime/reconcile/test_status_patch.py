@@ -9,9 +9,9 @@ import pytest
 
 from quarterdeck.api import UNSET, Condition, Maybe, Model, ObjectMeta, Resource, Seq, Time, omitempty
 from quarterdeck.api.marker import Int64
-from quarterdeck.client.patch import merge_patch
 from quarterdeck.runtime.reconcile.statusedit import ConditionEdit, StatusEdit
 from quarterdeck.runtime.reconcile.statuswrite import rebased
+from quarterdeck.wire.patch import merge_patch
 
 NOW = Time("2030-01-01T00:00:00Z")
 

@@ -15,6 +15,7 @@ from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.gostyle import plain
 from quarterdeck.wire.jsonvalue import deep_copy
+from quarterdeck.wire.patch import apply_merge_patch
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -73,7 +74,7 @@ class PatchBody:
         if self._media == JSON_PATCH:
             return jsonpatch.apply(old, self._patch)
         if self._media == MERGE_PATCH:
-            return merge.apply(old if shares else deep_copy(old), self._patch)
+            return apply_merge_patch(old if shares else deep_copy(old), self._patch)
         assert isinstance(resource, BuiltinResource)
         return strategic.apply(old if shares else deep_copy(old), self._patch, resource.struct)
 

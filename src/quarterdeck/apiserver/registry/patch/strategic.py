@@ -10,8 +10,6 @@ from quarterdeck.apiserver.status import bad_request, plain_error, rejected
 from quarterdeck.errors import PatchError
 from quarterdeck.wire.patch import FieldRule, MalformedDirective, NestedList, strategic_merge
 
-__all__ = ["apply", "decode"]
-
 Json = dict[str, Any]
 
 

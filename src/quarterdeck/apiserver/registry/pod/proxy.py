@@ -15,8 +15,6 @@ from quarterdeck.apiserver.registry.request import ApiRequest
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.wire.http import Response
 
-__all__ = ["PodProxy", "Target", "parse_target", "split_path"]
-
 Json = dict[str, Any]
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
 

@@ -407,6 +407,3 @@ async def _all_deleted(deletions: list[asyncio.Task[Any]]) -> None:
 
 def _stamp(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-__all__ = ["DeleteOptions", "Deleter"]

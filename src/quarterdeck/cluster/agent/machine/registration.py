@@ -31,8 +31,6 @@ from quarterdeck.cluster.image.store import StoredImage
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
 from quarterdeck.runtime.log.field import get_logger
 
-__all__ = ["NodeRegistration", "node_status"]
-
 _LEASE_NAMESPACE: Final = "kube-node-lease"
 _LEASE_SECONDS: Final = 40
 _RENEW_SECONDS: Final = 10.0

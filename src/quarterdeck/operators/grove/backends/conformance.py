@@ -35,8 +35,6 @@ from quarterdeck.runtime.log import get_logger
 from .contract import BackendFactory, HookContext, SchedulerBackend
 from .guard import awaited, guarded_client, prepared
 
-__all__ = ["conformance_problems", "sample_pod", "sample_set"]
-
 _NAME: Final = "conformance"
 _WRITES: Final[tuple[Verb, ...]] = ("create", "update", "patch", "apply", "delete", "deletecollection")
 

@@ -21,33 +21,6 @@ from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import FieldLogger
 from quarterdeck.runtime.rbac import Rule
 
-__all__ = [
-    "INTERFACE_VERSION",
-    "Backend",
-    "BackendFactory",
-    "DeclaresMadeKinds",
-    "DeclaresOptions",
-    "DeclaresPermissions",
-    "DeclaresTopologyKind",
-    "DeletesByHand",
-    "HasCapabilities",
-    "HealthChecked",
-    "HookContext",
-    "Interfaced",
-    "PodDraft",
-    "PodGangStatusObserver",
-    "RequiresSync",
-    "SchedulerBackend",
-    "TopologyAware",
-    "TopologyState",
-    "ValidatesPodCliqueSet",
-    "Versioned",
-    "made_kinds_of",
-    "needs_delete_hook",
-    "permissions_of",
-    "requires_synced_resources",
-]
-
 INTERFACE_VERSION: Final = "1.0"
 """Of this contract; a backend may say which one it was written for, see ``Interfaced``."""
 

@@ -17,8 +17,6 @@ from quarterdeck.runtime.loop.supervision import contained
 from .contract import SchedulerBackend
 from .error import BackendViolation
 
-__all__ = ["awaited", "guarded_client", "prepared"]
-
 _OURS: Final = (names.PREFIX, "app.kubernetes.io/")
 
 

@@ -29,8 +29,6 @@ from .contract import Backend, HookContext, PodDraft, TopologyState
 from .error import BackendError
 from .served import is_served
 
-__all__ = ["KaiBackend", "KaiOptions"]
-
 _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _GROUPS_DEFINITION: Final = f"podgroups.{PodGroup.type_info.group}"
 _SYNC: Final = "SyncPodGang"

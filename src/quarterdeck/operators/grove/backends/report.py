@@ -15,8 +15,6 @@ from quarterdeck.operators.grove.types import PodGang
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import get_logger
 
-__all__ = ["NOT_CONFIGURED", "BackendReport", "Operation", "initialized_text"]
-
 Operation = Literal["create", "update", "delete", "status_update", "mutate"]
 _LOG_NAMES: Final[dict[Operation, str]] = {
     "create": "OnPodGangCreate",

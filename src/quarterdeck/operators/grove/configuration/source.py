@@ -10,8 +10,6 @@ import yaml
 from quarterdeck.errors import ConfigError
 from quarterdeck.operators.grove import names
 
-__all__ = ["configuration_in"]
-
 Json = dict[str, Any]
 
 _FILE: Final = "config.yaml"

@@ -40,8 +40,6 @@ from quarterdeck.runtime.reconcile.result import Requeue, Result
 from .predicate import IS_MANAGED, IS_TOUCHED
 from .shared import SharedState
 
-__all__ = ["backend_controller"]
-
 _LEFT: Final = "the PodGang goes without it, and what it made goes only where the PodGang owns it"
 
 

@@ -13,8 +13,6 @@ from quarterdeck.runtime.reconcile.upsert import UpsertResult, create_or_patch
 
 from .outcome import telling_failure
 
-__all__ = ["is_child", "put_back_owners", "upsert_clique"]
-
 
 def put_back_owners(draft: Draft[Any], wanted: Resource) -> None:
     """The references of a child to its owner, should somebody have taken them away."""

@@ -18,8 +18,6 @@ from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 
 from .outcome import put_back, step, telling_failure
 
-__all__ = ["COMPUTE_DOMAIN_RULE", "release_domains", "sync_domains"]
-
 COMPUTE_DOMAIN_RULE = Rule(
     groups=(COMPUTE_DOMAIN.group,),
     resources=("computedomains",),

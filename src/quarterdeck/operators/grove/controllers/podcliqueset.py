@@ -66,8 +66,6 @@ from .setreplicas import SetReplicas
 from .settled import SetPlan, SetPlans, SettledChildren
 from .shared import Hashes, SharedState
 
-__all__ = ["set_controller"]
-
 _GATHERED: Final = 0.03
 """Seconds: changes of children come in crowds, and each costs a pass."""
 

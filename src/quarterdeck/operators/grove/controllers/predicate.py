@@ -14,25 +14,6 @@ from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, 
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.predicate import Predicate, label_matches
 
-__all__ = [
-    "CLIQUE_MATTERS_TO_GROUP",
-    "CLIQUE_MATTERS_TO_SET",
-    "GANG_MATTERS_TO_CLIQUE",
-    "GANG_MATTERS_TO_SET",
-    "GROUP_CLIQUE_MATTERS_TO_SET",
-    "GROUP_MATTERS_TO_CLIQUE",
-    "GROUP_MATTERS_TO_SET",
-    "IS_MANAGED",
-    "IS_NEW",
-    "IS_OR_WAS_MANAGED",
-    "IS_TOUCHED",
-    "NEWS",
-    "POD_MATTERS",
-    "SCHEDULED_CHANGED",
-    "SET_MATTERS",
-    "SET_UPDATES",
-]
-
 
 def _no(event: ObjectEvent[Any]) -> bool:
     return False

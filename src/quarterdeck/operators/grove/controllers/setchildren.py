@@ -25,8 +25,6 @@ from .cliquewrite import put_back_owners
 from .outcome import NotYet, put_back, slow_start, step
 from .settled import SetPlan, SettledChildren
 
-__all__ = ["SetChildren"]
-
 R = TypeVar("R", bound=Resource)
 
 

@@ -32,8 +32,6 @@ from .outcome import NotYet, Sweep, set_condition, slow_start, step, telling_fai
 from .settled import SetPlan, SettledChildren
 from .shared import SharedState
 
-__all__ = ["SetGangs"]
-
 _PENDING: Final = Verdict(
     names.INITIALIZED,
     "False",

@@ -32,8 +32,6 @@ from quarterdeck.runtime.reconcile.result import Requeue, Result
 from .outcome import write_status
 from .shared import SharedState
 
-__all__ = ["topology_controller"]
-
 _PERIOD: Final = 300.0
 """Seconds between two looks at topologies that others look after."""
 

@@ -13,16 +13,6 @@ from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup
 from .podstate import PodCount
 from .verdict import Verdict
 
-__all__ = [
-    "breach_verdict",
-    "breached_since",
-    "group_verdict",
-    "loss_time",
-    "scheduled_verdict",
-    "was_ever_healthy",
-    "was_ever_scheduled",
-]
-
 _SETTLING: Final = 5.0
 """Seconds after creation in which a condition takes its first form."""
 _UPDATING: Final = ("Unknown", "UpdateInProgress", "Update is in progress")

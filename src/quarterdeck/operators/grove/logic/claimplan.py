@@ -31,17 +31,6 @@ from .cliqueplan import group_config_of
 from .label import component_labels, set_index_of
 from .membership import clique_name_of, clique_named, group_index_of, group_of
 
-__all__ = [
-    "ClaimPlan",
-    "claim_metadata",
-    "clique_claims",
-    "group_claims",
-    "set_claims",
-    "shares_anything",
-    "used_claims",
-    "with_claims",
-]
-
 _LABEL_LENGTH = 63
 
 

@@ -15,8 +15,6 @@ from quarterdeck.operators.grove.types import PodClique, PodGang
 
 from .podstate import has_our_gate
 
-__all__ = ["gates_left", "is_gang_scheduled", "is_initialized", "openable_pods"]
-
 
 def is_initialized(gang: PodGang) -> bool:
     """All pods of the gang were there once."""

@@ -12,8 +12,6 @@ from quarterdeck.operators.grove.types import PodClique
 
 from .membership import clique_name_of, group_index_of, min_available_of
 
-__all__ = ["GroupReplica", "group_replicas"]
-
 
 class GroupReplica(msgspec.Struct, frozen=True, kw_only=True):
     """One replica; PodCliques that are terminating are not among its members."""

@@ -32,8 +32,6 @@ from .setupdate import is_clique_updated, is_group_updated
 from .topology import constraints_of, topology_name_of, unavailable_domains
 from .verdict import Verdict, with_verdicts
 
-__all__ = ["clique_status", "group_status", "set_status", "topology_verdict"]
-
 
 def clique_status(
     pclq: PodClique,

@@ -12,8 +12,6 @@ from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup
 
 from .breach import breached_since, was_ever_healthy, was_ever_scheduled
 
-__all__ = ["GroupTermination", "ReplicaTermination", "judge_group", "judge_replica"]
-
 
 class ReplicaTermination(msgspec.Struct, frozen=True):
     """What becomes of a replica of a set."""

@@ -9,8 +9,6 @@ import msgspec
 from quarterdeck.api import Condition, Time
 from quarterdeck.api.condition import Conditions, ConditionStatus
 
-__all__ = ["Verdict", "with_verdicts"]
-
 
 class Verdict(msgspec.Struct, frozen=True):
     """What a condition says."""

@@ -11,8 +11,6 @@ from quarterdeck.operators.grove.types import PodCliqueSet
 
 from .gangowner import MappingError
 
-__all__ = ["DEFAULT_QUEUE", "volcano_queue"]
-
 DEFAULT_QUEUE: Final = "default"
 _KEY: Final = names.VOLCANO_QUEUE
 

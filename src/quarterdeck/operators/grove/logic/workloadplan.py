@@ -14,8 +14,6 @@ from quarterdeck.operators.grove.types import PodGang
 
 from .gangowner import owning_set
 
-__all__ = ["POD_GROUP", "WORKLOAD", "has_same_policy", "plan_pod_groups", "plan_workload"]
-
 Json = dict[str, Any]
 
 WORKLOAD: Final = GroupVersionKind("scheduling.k8s.io", "v1alpha2", "Workload")

@@ -10,13 +10,13 @@ from typing import Any, Final
 from quarterdeck.api import Time, to_dict
 from quarterdeck.api.condition import Conditions
 from quarterdeck.client import Backoff, MergePatch
-from quarterdeck.client.patch import merge_patch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.claim import Outcome
 from quarterdeck.operators.ipam.types import SubnetClaim, SubnetPoolClaim
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue
+from quarterdeck.wire.patch import merge_patch
 
 RETRY: Final = Backoff(steps=5, base=0.05, factor=1.5, jitter=0.1)
 

@@ -16,8 +16,6 @@ from quarterdeck.operators.ipam.types import Subnet, SubnetPool
 from .network import IPV6, InvalidCidr, Network, parse, unpacked
 from .occupancy import Rank
 
-__all__ = ["Child", "Member", "PoolFacts", "child_of", "member_of", "pool_facts", "stored_member"]
-
 SMALLEST: Final = 16
 """Shortest prefix that a claim may ask for, unless the pool says otherwise."""
 LARGEST_IPV4: Final = 28

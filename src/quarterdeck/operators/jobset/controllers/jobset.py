@@ -59,8 +59,6 @@ from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.ownership import require_ours
 from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until_free
 
-__all__ = ["NAME", "JobSetReconciler", "jobset_controller"]
-
 NAME: Final = "jobset"
 _KINDS: Final[Mapping[str, AnyKind]] = {
     "Job": Job,

@@ -16,20 +16,6 @@ from quarterdeck.api.k8s.pod import PodCondition
 from quarterdeck.api.meta import LabelSelectorRequirement
 from quarterdeck.operators.jobset.types import names
 
-__all__ = [
-    "TRANSIENT",
-    "admission_problem",
-    "disrupted",
-    "follower_of",
-    "is_leader",
-    "is_placed_exclusively",
-    "leader_among",
-    "leader_labels",
-    "misplaced",
-    "with_leader_affinity",
-    "with_priority_label",
-]
-
 _COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _ENDED: Final = ("Failed", "Succeeded")
 TRANSIENT: Final = "this is an expected, transient error"

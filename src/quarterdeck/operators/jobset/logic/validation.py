@@ -14,8 +14,6 @@ from quarterdeck.operators.jobset.logic.child import claim_name, coordinator_end
 from quarterdeck.operators.jobset.logic.failure import compile_pattern
 from quarterdeck.operators.jobset.types import FailurePolicyRule, JobSet, ReplicatedJob, names
 
-__all__ = ["Problem", "creation_problems", "update_problems"]
-
 _LONGEST_LABEL: Final = 63
 _LONGEST_CLAIM: Final = 253
 _LARGEST: Final = 2**31 - 1

@@ -24,8 +24,6 @@ from quarterdeck.operators.jobset.types import names
 from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter, Validator
 from quarterdeck.runtime.webhook.admission import Admission
 
-__all__ = ["pod_webhooks"]
-
 _OF_JOBSETS: Final = LabelSelector(
     match_expressions=(LabelSelectorRequirement(key=names.JOBSET_NAME, operator="Exists"),)
 )

@@ -26,6 +26,7 @@ from quarterdeck.api.k8s import (
     StorageClass,
 )
 from quarterdeck.client import AnyKind, metadata_of
+from quarterdeck.client.clock import Clock
 from quarterdeck.operators.kai.logic.demand import Surroundings, read_pod, with_demands
 from quarterdeck.operators.kai.logic.device import claimable_gpus, with_claimable_gpus
 from quarterdeck.operators.kai.logic.intake import (
@@ -40,7 +41,6 @@ from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import BindRequest, PodGroup, Queue, Topology
 from quarterdeck.runtime.cache import Cache, Informer
 from quarterdeck.runtime.cache.entry import Entry
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.rbac import watch_rules
 from quarterdeck.scheduler.deviceintake import DeviceAccount, account_of, read_slice
 from quarterdeck.scheduler.deviceselector import DeviceSelectors

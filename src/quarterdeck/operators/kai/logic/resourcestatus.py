@@ -17,8 +17,6 @@ from quarterdeck.scheduler.resource import NOTHING, Resources
 
 from .amount import resource_list
 
-__all__ = ["GroupUse", "PodUse", "group_status", "phase_of", "pod_use", "queue_status"]
-
 _LIVING: Final = (names.PENDING, names.RUNNING)
 _COUNTED: Final = (names.RUNNING, names.SUCCEEDED, names.FAILED, names.PENDING)
 

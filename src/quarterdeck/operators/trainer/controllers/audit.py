@@ -30,8 +30,6 @@ from .ownership import read_live
 from .recreation import recreate
 from .report import Reporter
 
-__all__ = ["Auditor", "Finding"]
-
 _TRIES: Final = 5
 
 

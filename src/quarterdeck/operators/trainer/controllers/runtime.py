@@ -27,8 +27,6 @@ from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["cluster_training_runtime_controller", "training_runtime_controller"]
-
 _GONE: Final = Predicate("gone", create=never, update=never, generic=never)
 R = TypeVar("R", TrainingRuntime, ClusterTrainingRuntime)
 

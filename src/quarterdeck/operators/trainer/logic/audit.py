@@ -22,8 +22,6 @@ from quarterdeck.operators.trainer.types import MLPolicy
 from .systemenv import EnvOwner, Shape, SystemEnv
 from .template import Json, any_container_of, replicated_jobs, upsert_env
 
-__all__ = ["Drift", "find_drift", "repaired"]
-
 _plain: Final = msgspec.json.Decoder().decode
 
 

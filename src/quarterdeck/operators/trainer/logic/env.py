@@ -16,18 +16,6 @@ from .info import spec_of, trainer_of
 from .override import override_env
 from .template import Json, job_labels, job_spec, replicated_jobs, subdomain_of
 
-__all__ = [
-    "PROCESSES",
-    "coordinator",
-    "literal",
-    "rank",
-    "refuse_reserved",
-    "refuse_too_few_processes",
-    "reserved_in",
-    "trainer_size",
-    "user_env",
-]
-
 _REFUSAL: Final = "must not have reserved envs"
 PROCESSES: Final = "spec.trainer.numProcPerNode"
 

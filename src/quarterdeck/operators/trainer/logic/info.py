@@ -36,17 +36,6 @@ from .template import (
     subdomain_of,
 )
 
-__all__ = [
-    "Info",
-    "PodSet",
-    "merge_resources",
-    "merged_info",
-    "resources_of",
-    "running_info",
-    "spec_of",
-    "trainer_of",
-]
-
 _NO_SPEC: Final = TrainJobSpec()
 _NO_TRAINER: Final = Trainer()
 

@@ -27,8 +27,6 @@ from .secret import key_digest, secret_name
 from .snapshot import InvalidSnapshot, read_snapshot
 from .status import is_finished
 
-__all__ = ["INVARIANTS"]
-
 Found: TypeAlias = Iterator[tuple[Resource, str, str]]
 _RECREATE: Final = "delete and recreate the TrainJob"
 _RUNTIMES: Final = (ClusterTrainingRuntime, TrainingRuntime, ConfigMap)

@@ -15,8 +15,6 @@ from quarterdeck.operators.trainer.types import PodTemplateOverride, RuntimePatc
 from .strategic import merge_template
 from .template import Json, pod_template, replicated_jobs
 
-__all__ = ["merge_overrides", "override_env", "patched_metadata"]
-
 
 def merge_overrides(template: Json, spec: TrainJobSpec, *, reserved: Collection[str]) -> None:
     """Merge the overrides, then the patches, into a JobSetSpec; later ones win."""

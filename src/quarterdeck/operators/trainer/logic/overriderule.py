@@ -20,8 +20,6 @@ from .info import Info, spec_of
 from .plugin import ClusterFacts
 from .template import Json
 
-__all__ = ["active_jobs", "have_overrides_changed", "validate_overrides"]
-
 _OVERRIDES: Final = "spec.podTemplateOverrides"
 _PATCHES: Final = "spec.runtimePatches"
 _PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")

@@ -13,16 +13,6 @@ from quarterdeck.operators.trainer.types import JobStatus, TrainJob, TrainJobSta
 
 from .info import spec_of
 
-__all__ = [
-    "deadline",
-    "is_finished",
-    "mirrored",
-    "with_deadline_exceeded",
-    "with_jobset_missing",
-    "with_suspension",
-    "with_unsupported_runtime",
-]
-
 
 def is_finished(status: TrainJobStatus) -> bool:
     """Whether the TrainJob has come to an end, one way or the other."""

@@ -9,8 +9,6 @@ from quarterdeck.wire.patch import FieldRule, strategic_merge
 
 from .template import Json
 
-__all__ = ["merge_template"]
-
 _MERGE_KEYS: Final[Mapping[str, str]] = {
     "replicatedJobs": "name",
     "containers": "name",

@@ -11,8 +11,6 @@ from quarterdeck.operators.trainer.types import MLPolicy
 
 from .template import Json
 
-__all__ = ["EnvOwner", "Shape", "SystemEnv"]
-
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """What the values of system variables follow from."""

@@ -12,9 +12,6 @@ from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRunti
 from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
 from quarterdeck.runtime.webhook.admission import Admission, deny
 
-__all__ = ["runtime_webhooks"]
-
-
 _LOOKED_AT: Final = LabelSelector(
     match_expressions=(
         LabelSelectorRequirement(key=names.VALIDATION_LABEL, operator="NotIn", values=(names.DISABLED,)),

@@ -16,8 +16,6 @@ from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required
 
 from .sharing import check_sharing
 
-__all__ = ["check_clique"]
-
 _VARIABLE: Final = "[-._a-zA-Z][-._a-zA-Z0-9]*"
 _VARIABLE_TEXT: Final = (
     "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and "

@@ -19,8 +19,6 @@ from .mnnvl import check_mnnvl_groups, mnnvl_changes
 from .rules import TEMPLATE, Rules
 from .sharing import check_claim_templates, check_set_sharing
 
-__all__ = ["duplicates", "validate"]
-
 _SCHEDULER: Final = f"{TEMPLATE}.cliques.spec.podSpec.schedulerName"
 
 

@@ -11,8 +11,6 @@ from quarterdeck.wire.fielderror import FieldError, duplicate, invalid
 from .rules import TEMPLATE
 from .sharing import check_group_sharing
 
-__all__ = ["check_groups"]
-
 _PATH = f"{TEMPLATE}.podCliqueScalingGroups"
 _OWN_SCALING = (
     "AutoScalingConfig is not allowed to be defined for PodClique "  # one text, cut for its length

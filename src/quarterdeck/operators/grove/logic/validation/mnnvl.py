@@ -12,8 +12,6 @@ from quarterdeck.wire.fielderror import FieldError, forbidden, invalid
 
 from .rules import TEMPLATE
 
-__all__ = ["check_mnnvl_groups", "mnnvl_changes"]
-
 _KEY: Final = names.MNNVL_GROUP
 _OFF: Final = (
     "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove "

@@ -25,8 +25,6 @@ from .plan import GroupPlan
 from .single import group_aml_job, group_notebook, group_runai_job, group_spot_request
 from .workload import Reference, Workload
 
-__all__ = ["ENTRY_POINTS", "KNOWN", "Grouper", "GrouperRegistry", "Known", "default_registry"]
-
 ENTRY_POINTS: Final = "quarterdeck.podgroupers"
 
 MakePlan: TypeAlias = Callable[[Workload], GroupPlan]

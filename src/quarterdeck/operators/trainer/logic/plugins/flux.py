@@ -31,8 +31,6 @@ from .fluxscript import Cluster, entrypoint_script, init_script
 from .key import build_key
 from .plainml import resize_trainer
 
-__all__ = ["Flux"]
-
 _DEFAULTS: Final = {
     names.FLUX_VIEW_IMAGE: names.FLUX_INSTALLER_IMAGE,
     names.FLUX_NETWORK_DEVICE: "eth0",

@@ -23,8 +23,6 @@ from quarterdeck.operators.trainer.types import (
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
 
-__all__ = ["CoScheduling", "Volcano", "priorities_of"]
-
 _DEFAULT_TIMEOUT: Final = 60
 
 

@@ -20,8 +20,6 @@ from quarterdeck.operators.trainer.types import InitializerStep, TrainJob, Train
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
 
-__all__ = ["JobSetPlugin"]
-
 _CONFIGURED: Final = {
     names.DATASET_INITIALIZER: "datasetConfig",
     names.MODEL_INITIALIZER: "modelConfig",

@@ -32,8 +32,6 @@ from quarterdeck.wire.fielderror import FieldError
 
 from .key import build_key
 
-__all__ = ["Mpi"]
-
 _DEFAULT_MOUNT: Final = "/root/.ssh"
 _KEY_MODE: Final = 0o400
 _ITEMS: Final = (

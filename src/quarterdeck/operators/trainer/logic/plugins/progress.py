@@ -21,8 +21,6 @@ from quarterdeck.operators.trainer.logic.template import (
 )
 from quarterdeck.operators.trainer.types import TrainJob
 
-__all__ = ["Progress", "StatusServer"]
-
 _TOKEN_LIFE: Final = 3600
 _CA: Final = "ca.crt"
 _TOKEN: Final = "token"

@@ -34,8 +34,6 @@ from quarterdeck.wire.fielderror import FieldError
 from . import torchtune
 from .plainml import resize_trainer
 
-__all__ = ["Torch"]
-
 
 class Torch:
     """For runtimes with ``mlPolicy.torch``."""
