@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, overload
 K = TypeVar("K")
 V = TypeVar("V")
 
-Json: TypeAlias = Any
+JsonValue: TypeAlias = Any
 """A JSON value read through views: mapping, sequence, string, number, boolean or ``None``."""
 
 JsonObject: TypeAlias = Mapping[str, Any]

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from quarterdeck.api import Quantity
+from quarterdeck.api.jsonobject import Json
 
-Json = dict[str, Any]
 _GPU: Final = "/gpu"
 _POD_GROUP: Final = "pod-group-name"
 _FRACTION: Final = "gpu-fraction"

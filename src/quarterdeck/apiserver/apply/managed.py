@@ -9,12 +9,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire import gostyle
 
 from . import fieldset
 from .fieldset import FieldSet
-
-Json = dict[str, Any]
 
 #: more Update entries than this and the oldest are merged into one per version
 MAX_UPDATERS: Final = 10

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.document import typetable
 
 from .typed import (
@@ -27,8 +28,6 @@ from .typed import (
     plain_map,
     schema_model,
 )
-
-Json = dict[str, Any]
 
 _ANYTHING: Final[AnyType] = any_type(ListType("atomic", UNTYPED), plain_map(DEDUCED))
 _LEAVES: Final[dict[str, Type]] = {

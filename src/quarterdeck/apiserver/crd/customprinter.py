@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.print import printers
 from quarterdeck.apiserver.builtin.print.text import age
 from quarterdeck.apiserver.document.jsonpath import JsonPath
 from quarterdeck.apiserver.document.metadatatext import OBJECT_META
 from quarterdeck.wire import gostyle
-
-Json = dict[str, Any]
 
 _NAME: Json = {
     "name": "Name",

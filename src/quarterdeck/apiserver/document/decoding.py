@@ -23,8 +23,6 @@ from quarterdeck.wire.gonumber import float_text
 
 from . import nesting
 
-Json = dict[str, Any]
-
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 #: a YAML document may refer to parts of itself; expanded it must stay below this many nodes

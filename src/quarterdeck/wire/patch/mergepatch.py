@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.jsonvalue import deep_copy, equal, without_nulls
-
-Json = dict[str, Any]
 
 
 def apply_merge_patch(document: Json, patch: Json) -> Json:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.api.jsonobject import Json
 
 from . import core as printcore
 from . import other as printother

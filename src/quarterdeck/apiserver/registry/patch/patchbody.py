@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.builtin.builtinresource import BuiltinResource
 from quarterdeck.apiserver.document import decoding
@@ -17,7 +18,6 @@ from quarterdeck.wire.gostyle import plain
 from quarterdeck.wire.jsonvalue import deep_copy
 from quarterdeck.wire.patch import apply_merge_patch
 
-Json = dict[str, Any]
 _encode = msgspec.json.Encoder(order="sorted").encode
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from quarterdeck.api import to_dict
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.k8s import EnvVar
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import TrainJob
@@ -14,7 +15,7 @@ from quarterdeck.wire.fielderror import FieldError
 
 from .info import spec_of, trainer_of
 from .override import override_env
-from .template import Json, job_labels, job_spec, replicated_jobs, subdomain_of
+from .template import job_labels, job_spec, replicated_jobs, subdomain_of
 
 _REFUSAL: Final = "must not have reserved envs"
 PROCESSES: Final = "spec.trainer.numProcPerNode"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from quarterdeck.api import to_dict
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.label import check_dns1123_subdomain
 from quarterdeck.operators.jobset.types import JobSet
@@ -18,7 +19,6 @@ from quarterdeck.wire.fielderror import FieldError
 
 from .info import Info, spec_of
 from .plugin import ClusterFacts
-from .template import Json
 
 _OVERRIDES: Final = "spec.podTemplateOverrides"
 _PATCHES: Final = "spec.runtimePatches"

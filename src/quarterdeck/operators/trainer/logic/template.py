@@ -7,9 +7,8 @@ others are appended, nothing is doubled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
 
-Json: TypeAlias = dict[str, Any]
+from quarterdeck.api.jsonobject import Json
 
 
 def replicated_jobs(spec: Json) -> list[Json]:

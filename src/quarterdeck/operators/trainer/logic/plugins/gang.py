@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from quarterdeck.api import UNSET, ObjectMeta, Quantity, owner_reference
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.model import EMPTY_MAP
 from quarterdeck.api.quantity import sum_quantities
 from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, spec_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Watch
-from quarterdeck.operators.trainer.logic.template import Json, pod_spec, replicated_jobs
+from quarterdeck.operators.trainer.logic.template import pod_spec, replicated_jobs
 from quarterdeck.operators.trainer.types import (
     CoschedulingPodGroup,
     CoschedulingPodGroupSpec,
