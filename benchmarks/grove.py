@@ -35,7 +35,7 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.apiserver import ServerOptions
 from quarterdeck.cli.cluster import cluster_in_one_process
 from quarterdeck.client import Bookmark, Client, InProcessTransport
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.logic.childplan import plan_services
 from quarterdeck.operators.grove.logic.cliqueplan import (

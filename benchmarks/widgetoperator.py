@@ -21,7 +21,8 @@ from typing import Any, Final
 import msgspec
 import uvloop
 
-from quarterdeck.api import UNSET, Draft, Maybe, Model, ObjectMeta, Resource, crd, set_controller_reference
+from quarterdeck.api import UNSET, Maybe, Model, ObjectMeta, Resource, crd, set_controller_reference
+from quarterdeck.api.draft import Draft
 from quarterdeck.api.k8s import ConfigMap
 from quarterdeck.client import Config
 from quarterdeck.runtime import Builder, Context, Controller, Manager, Reconciler, Result, create_or_patch

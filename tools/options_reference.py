@@ -15,7 +15,8 @@ from pathlib import Path
 import msgspec
 
 from quarterdeck.api._docstring import field_docs
-from quarterdeck.runtime import CacheOptions, ControllerOptions, KindOptions, ManagerOptions, Settings
+from quarterdeck.runtime import CacheOptions, ControllerOptions, KindOptions, ManagerOptions
+from quarterdeck.runtime.cache import Settings
 from quarterdeck.runtime.election import LeaderElection
 from quarterdeck.runtime.webhook import Settings as WebhookSettings
 from quarterdeck.runtime.webhook import WebhookOptions

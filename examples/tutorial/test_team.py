@@ -8,9 +8,9 @@ from team_operator.webhook import one_team_each
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import ClusterRoleBinding, Container, Namespace, Pod, PodSpec, ResourceQuota
 from quarterdeck.api.k8s.rbac import RoleRef, Subject
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import Forbidden, Invalid, NotFound
 from quarterdeck.runtime import Manager, roles
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.testing import EventLog, TestCluster, has_condition, run_until_idle
 
 pytestmark = pytest.mark.cluster(crds=[Team], controllers=True)

@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -136,8 +137,8 @@ def test_the_grove_page_names_every_field_of_the_configuration_and_every_capabil
 
 
 def test_the_runtime_page_names_every_predicate_and_source() -> None:
-    names = [name for name in predicate.__all__ if name[0].islower()] + ["CronSource"]
-    names += [name for name in source.__all__ if name.endswith("Source") and name != "Source"]
+    names = [name for name in _exported(predicate) if name[0].islower()] + ["CronSource"]
+    names += [name for name in _exported(source) if name.endswith("Source") and name != "Source"]
     assert [name for name in names if name not in PAGES["runtime"]] == []
     assert isinstance(predicate.generation_changed, Predicate)
 
@@ -147,6 +148,8 @@ def public_names() -> set[str]:
     parts = (
         "webhook",
         "certificate",
+        "controller.cron",
+        "controller.source",
         "election",
         "event",
         "health",
@@ -156,7 +159,15 @@ def public_names() -> set[str]:
         "trace",
     )
     modules = [f"quarterdeck.{room}" for room in rooms] + [f"quarterdeck.runtime.{part}" for part in parts]
-    return {name for module in modules for name in importlib.import_module(module).__all__}
+    return {name for module in map(importlib.import_module, modules) for name in _exported(module)}
+
+
+def _exported(module: ModuleType) -> set[str]:
+    """What a package lists, or what a plain module defines."""
+    here = {
+        name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
+    }
+    return set(getattr(module, "__all__", {name for name in here if name[0] != "_"}))
 
 
 @pytest.mark.parametrize("page", ["from-kopf", "from-controller-runtime"])

@@ -16,7 +16,8 @@ import pytest
 from quarterdeck.api import UNSET, Condition, Key, Maybe, Model, ObjectMeta, Resource, Seq, omitempty
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.errors import Conflict
-from quarterdeck.runtime import Context, Result, owned_by, owner_uid
+from quarterdeck.runtime import Context, Result, owned_by
+from quarterdeck.runtime.cache import owner_uid
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing import (
     READS,

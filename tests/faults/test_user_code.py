@@ -16,13 +16,15 @@ import pytest
 
 from quarterdeck.api import Key, ObjectMeta
 from quarterdeck.api.k8s.core import ConfigMap
-from quarterdeck.runtime import Channel, ChannelSource, Cluster, ClusterEvent, FunctionSource, SourceContext
+from quarterdeck.runtime import Channel, ChannelSource
 from quarterdeck.runtime.cache import Index
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.predicate import object_matches
 from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.source import FunctionSource, SourceContext
 from quarterdeck.runtime.health.check import HealthChecks
 from quarterdeck.runtime.loop.supervision import Policy, Stray
+from quarterdeck.runtime.manager.cluster import Cluster, ClusterEvent
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Result

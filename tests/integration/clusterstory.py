@@ -30,7 +30,7 @@ from quarterdeck.api.k8s import (
 from quarterdeck.api.k8s.certificates import CertificateSigningRequestCondition
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.node.names import FAILED
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.volume.names import SIMULATED_PROVISIONER
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import NotFound

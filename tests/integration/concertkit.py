@@ -16,9 +16,9 @@ from quarterdeck.apiserver import ServerOptions
 from quarterdeck.cli.check.command import find_broken, installed_invariants
 from quarterdeck.cli.story.command import Kubectl
 from quarterdeck.cli.story.script import Story, read_story
+from quarterdeck.client.clock import Clock
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime.contract import Elector
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, installed_operators
 from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer

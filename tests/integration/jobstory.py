@@ -14,7 +14,7 @@ from typing import Any
 from quarterdeck.api import DynamicObject, to_dict
 from quarterdeck.api.k8s import CoreEvent, Job, Pod
 from quarterdeck.client import Client, MergePatch
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import NotFound
 from quarterdeck.testing import eventually

@@ -28,7 +28,7 @@ from quarterdeck.api.k8s import (
     StatefulSet,
 )
 from quarterdeck.client import Client, MergePatch
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from tests.integration.setkit import (
     LABELS,

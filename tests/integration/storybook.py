@@ -31,7 +31,8 @@ from quarterdeck.cluster.choice import ControllerChoice
 from quarterdeck.cluster.controllers import ClusterControllers, add_controllers
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime.event import EventBroadcaster
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.testing import TestCluster, eventually, run
 
 __all__ = ["Record", "Records", "Story", "StoryBook"]

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from quarterdeck.api import Resource, remove_finalizer
+from quarterdeck.api import Resource
+from quarterdeck.api.finalizer import remove_finalizer
 from quarterdeck.api.invariant import Objects
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import Conflict, Forbidden

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import Condition, ObjectMeta, find_condition, is_controlled_by
+from quarterdeck.api import Condition, ObjectMeta, is_controlled_by
+from quarterdeck.api.condition import find_condition
 from quarterdeck.api.k8s import ConfigMap, LimitRange, Secret
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from quarterdeck.client import MergePatch

@@ -2,20 +2,8 @@
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    Cel,
-    Column,
-    Condition,
-    Ge,
-    Len,
-    ListMap,
-    ListSet,
-    Model,
-    Pattern,
-    Resource,
-    Seq,
-    omitempty,
-)
+from quarterdeck.api import Column, Condition, Model, Resource, Seq, omitempty
+from quarterdeck.api.marker import Cel, Ge, Len, ListMap, ListSet, Pattern
 
 _FAIR = Cel("self.gpus <= 8 * size(self.members)", message="at most 8 GPUs for each member")
 

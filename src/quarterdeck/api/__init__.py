@@ -4,246 +4,58 @@ This room talks to nobody. It holds the typed object model (``Model``, ``Resourc
 metadata-only objects, the value types of the API (quantities, times, durations, selectors), helpers for
 conditions, owners and finalizers, and the generator of custom resource definitions. The built-in kinds
 of Kubernetes are in ``quarterdeck.api.k8s``.
+
+Here are the names that most programs use; the rest is imported from its module: rules of fields (``Ge``,
+``Len``, ``Cel``, ``ListMap`` …) from ``marker``, ``find_condition`` and its like from ``condition``,
+finalizers from ``finalizer``, sums of quantities from ``quantity``, checks of names from ``label``.
 """
 
-from quarterdeck.api.childname import child_name, content_hash
-from quarterdeck.api.codec import decode, decode_json, encode, from_dict, to_dict
-from quarterdeck.api.condition import (
-    Conditions,
-    ConditionStatus,
-    find_condition,
-    is_condition_false,
-    is_condition_true,
-)
-from quarterdeck.api.crd import WebhookConversion, crd
-from quarterdeck.api.crdcompat import Incompatibility, compare_crds
-from quarterdeck.api.crdimport import module_from_crd
-from quarterdeck.api.draft import Draft
+from quarterdeck.api.codec import decode, encode, from_dict, to_dict
+from quarterdeck.api.crd import crd
 from quarterdeck.api.duration import Duration
 from quarterdeck.api.dynamic import DynamicObject, PartialObjectMetadata
-from quarterdeck.api.finalizer import add_finalizer, finalizer_patch, has_finalizer, remove_finalizer
-from quarterdeck.api.frozen import FrozenMap, Json, JsonObject, MapView, SeqView, freeze, thaw
-from quarterdeck.api.instant import MicroTime, OptionalMicroTime, OptionalTime, Time
-from quarterdeck.api.intorstring import IntOrString, resolve_percent
-from quarterdeck.api.kind import GroupKind, GroupVersion, GroupVersionKind, GroupVersionResource, Key
-from quarterdeck.api.label import (
-    check_dns1035_label,
-    check_dns1123_label,
-    check_dns1123_subdomain,
-    check_label_value,
-    check_qualified_name,
-)
-from quarterdeck.api.marker import (
-    AllOf,
-    AnyOf,
-    Atomic,
-    Cel,
-    Default,
-    Doc,
-    Embedded,
-    Enum,
-    Format,
-    Ge,
-    Gt,
-    Int32,
-    Int64,
-    Le,
-    Len,
-    ListMap,
-    ListSet,
-    Lt,
-    MultipleOf,
-    Not,
-    Nullable,
-    OneOf,
-    Optional,
-    Pattern,
-    Preserve,
-    Required,
-    Schema,
-    Unique,
-)
-from quarterdeck.api.meta import (
-    Condition,
-    DeleteOptions,
-    LabelSelector,
-    LabelSelectorRequirement,
-    ListMeta,
-    ManagedFieldsEntry,
-    ObjectMeta,
-    OwnerReference,
-    Preconditions,
-    Status,
-    StatusCause,
-    StatusDetails,
-)
-from quarterdeck.api.model import (
-    EMPTY_MAP,
-    UNSET,
-    JsonField,
-    JsonObjectField,
-    Map,
-    Maybe,
-    Model,
-    Seq,
-    UnsetType,
-    field,
-    omitempty,
-    value_or,
-)
-from quarterdeck.api.naming import to_python, to_wire
-from quarterdeck.api.owner import (
-    check_owner,
-    controller_of,
-    has_owner,
-    is_controlled_by,
-    owner_reference,
-    remove_owner_reference,
-    set_controller_reference,
-    set_owner_reference,
-)
-from quarterdeck.api.quantity import (
-    Quantity,
-    QuantityFormat,
-    add_quantities,
-    max_quantities,
-    subtract_quantities,
-    sum_quantities,
-)
-from quarterdeck.api.resource import Column, ObjectList, Resource, ResourceInfo, Scale, Scope, Writable
-from quarterdeck.api.schema import schema_of
+from quarterdeck.api.instant import Time
+from quarterdeck.api.kind import GroupVersionKind, Key
+from quarterdeck.api.meta import Condition, LabelSelector, ObjectMeta, OwnerReference
+from quarterdeck.api.model import UNSET, Map, Maybe, Model, Seq, UnsetType, omitempty, value_or
+from quarterdeck.api.owner import controller_of, is_controlled_by, owner_reference, set_controller_reference
+from quarterdeck.api.quantity import Quantity
+from quarterdeck.api.resource import Column, Resource, Writable
 from quarterdeck.api.scheme import Scheme
-from quarterdeck.api.selector import FieldSelector, FieldTerm, Operator, Requirement, Selector
+from quarterdeck.api.selector import Selector
 
 __all__ = [
-    "EMPTY_MAP",
     "UNSET",
-    "AllOf",
-    "AnyOf",
-    "Atomic",
-    "Cel",
     "Column",
     "Condition",
-    "ConditionStatus",
-    "Conditions",
-    "Default",
-    "DeleteOptions",
-    "Doc",
-    "Draft",
     "Duration",
     "DynamicObject",
-    "Embedded",
-    "Enum",
-    "FieldSelector",
-    "FieldTerm",
-    "Format",
-    "FrozenMap",
-    "Ge",
-    "GroupKind",
-    "GroupVersion",
     "GroupVersionKind",
-    "GroupVersionResource",
-    "Gt",
-    "Incompatibility",
-    "Int32",
-    "Int64",
-    "IntOrString",
-    "Json",
-    "JsonField",
-    "JsonObject",
-    "JsonObjectField",
     "Key",
     "LabelSelector",
-    "LabelSelectorRequirement",
-    "Le",
-    "Len",
-    "ListMap",
-    "ListMeta",
-    "ListSet",
-    "Lt",
-    "ManagedFieldsEntry",
     "Map",
-    "MapView",
     "Maybe",
-    "MicroTime",
     "Model",
-    "MultipleOf",
-    "Not",
-    "Nullable",
-    "ObjectList",
     "ObjectMeta",
-    "OneOf",
-    "Operator",
-    "Optional",
-    "OptionalMicroTime",
-    "OptionalTime",
     "OwnerReference",
     "PartialObjectMetadata",
-    "Pattern",
-    "Preconditions",
-    "Preserve",
     "Quantity",
-    "QuantityFormat",
-    "Required",
-    "Requirement",
     "Resource",
-    "ResourceInfo",
-    "Scale",
-    "Schema",
     "Scheme",
-    "Scope",
     "Selector",
     "Seq",
-    "SeqView",
-    "Status",
-    "StatusCause",
-    "StatusDetails",
     "Time",
-    "Unique",
     "UnsetType",
-    "WebhookConversion",
     "Writable",
-    "add_finalizer",
-    "add_quantities",
-    "check_dns1035_label",
-    "check_dns1123_label",
-    "check_dns1123_subdomain",
-    "check_label_value",
-    "check_owner",
-    "check_qualified_name",
-    "child_name",
-    "compare_crds",
-    "content_hash",
     "controller_of",
     "crd",
     "decode",
-    "decode_json",
     "encode",
-    "field",
-    "finalizer_patch",
-    "find_condition",
-    "freeze",
     "from_dict",
-    "has_finalizer",
-    "has_owner",
-    "is_condition_false",
-    "is_condition_true",
     "is_controlled_by",
-    "max_quantities",
-    "module_from_crd",
     "omitempty",
     "owner_reference",
-    "remove_finalizer",
-    "remove_owner_reference",
-    "resolve_percent",
-    "schema_of",
     "set_controller_reference",
-    "set_owner_reference",
-    "subtract_quantities",
-    "sum_quantities",
-    "thaw",
     "to_dict",
-    "to_python",
-    "to_wire",
     "value_or",
 ]

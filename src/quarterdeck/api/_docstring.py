@@ -11,8 +11,6 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 
-__all__ = ["class_doc", "field_docs"]
-
 
 def class_doc(cls: type) -> str:
     """The docstring of the class itself, never an inherited one."""

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from quarterdeck.api.codec import to_dict
 
-__all__ = ["child_name", "content_hash"]
-
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # upstream's: no vowels, no look-alikes
 
 

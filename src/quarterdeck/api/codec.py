@@ -21,8 +21,6 @@ from msgspec import UnsetType
 from quarterdeck.api.model import UNKNOWN_KEY, from_wire, to_wire_value
 from quarterdeck.errors import SchemaError
 
-__all__ = ["decode", "decode_json", "encode", "from_dict", "to_dict"]
-
 T = TypeVar("T")
 
 _MARK: Final = f'"{UNKNOWN_KEY}":'.encode()

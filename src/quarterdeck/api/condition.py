@@ -20,8 +20,6 @@ from quarterdeck.api.instant import Time
 from quarterdeck.api.meta import Condition
 from quarterdeck.api.model import UNSET, UnsetType
 
-__all__ = ["ConditionStatus", "Conditions", "find_condition", "is_condition_false", "is_condition_true"]
-
 ConditionStatus = Literal["True", "False", "Unknown"]
 
 _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")

@@ -15,8 +15,6 @@ from quarterdeck.api.resource import Column, Resource, ResourceInfo
 from quarterdeck.api.schema import schema_of
 from quarterdeck.errors import SchemaError
 
-__all__ = ["WebhookConversion", "crd"]
-
 _SHARED: Final = ("group", "kind", "plural", "singular", "list_kind", "scope", "short_names", "categories")
 
 

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["Incompatibility", "compare_crds"]
-
 Doc = dict[str, Any]
 
 _LOWER_BOUNDS: Final = ("minimum", "minLength", "minItems", "minProperties")

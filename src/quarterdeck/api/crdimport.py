@@ -6,13 +6,11 @@ starting point for definitions somebody else owns: names, types, constraints and
 gives an equivalent one.
 """
 
+import ast
 from typing import Any, Final
 
-from quarterdeck.api import model
 from quarterdeck.api.naming import to_python, to_wire
 from quarterdeck.api.schema import QUANTITY_PATTERN
-
-__all__ = ["module_from_crd"]
 
 Doc = dict[str, Any]
 
@@ -26,9 +24,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from quarterdeck.api import *
+{imports}
 
 '''
+_WRITTEN_WITH: Final = {
+    "instant": "Time",
+    "intorstring": "IntOrString",
+    "marker": "Atomic Cel Default Embedded Enum Format Ge Gt Le Len ListMap ListSet Lt MultipleOf Nullable"
+    " Pattern Preserve Schema",
+    "model": "UNSET JsonField JsonObjectField Map Maybe Model Seq field",
+    "quantity": "Quantity",
+    "resource": "Column Resource Scale",
+}
+"""The names of ``quarterdeck.api`` that a written module may use, by their submodule."""
 
 
 def module_from_crd(document: Doc) -> str:
@@ -38,7 +46,17 @@ def module_from_crd(document: Doc) -> str:
     for i, version in enumerate(spec["versions"]):
         suffix = "" if i == 0 else version["name"].capitalize()
         writer.kind(spec, version, suffix)
-    return _HEADER.format(names=document["metadata"]["name"]) + "\n\n".join(writer.blocks)
+    body = "\n\n".join(writer.blocks)
+    return _HEADER.format(names=document["metadata"]["name"], imports=_imports(body)) + body
+
+
+def _imports(body: str) -> str:
+    used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+    lines = []
+    for module, names in _WRITTEN_WITH.items():
+        needed = [name for name in names.split() if name in used]
+        lines += [f"from quarterdeck.api.{module} import {', '.join(needed)}"] if needed else []
+    return "\n".join(lines)
 
 
 class _Writer:
@@ -46,7 +64,8 @@ class _Writer:
 
     def __init__(self) -> None:
         self.blocks: list[str] = []
-        self._taken: set[str] = set(model.__all__)
+        # a class of the document must not hide one that its fields are written with
+        self._taken = {name for names in _WRITTEN_WITH.values() for name in names.split()}
 
     def kind(self, spec: Doc, version: Doc, suffix: str) -> None:
         names = spec["names"]

@@ -17,8 +17,6 @@ import msgspec
 
 from quarterdeck.errors import ConfigError
 
-__all__ = ["CronSchedule"]
-
 _MACROS: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",

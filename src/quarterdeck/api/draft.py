@@ -20,8 +20,6 @@ import msgspec
 
 from quarterdeck.api.frozen import MapView, SeqView, freeze, thaw
 
-__all__ = ["Draft"]
-
 M = TypeVar("M")
 
 _VIEWS: Final = (MapView, SeqView)

@@ -8,8 +8,6 @@ import re
 from datetime import timedelta
 from typing import Any, Final, Self
 
-__all__ = ["Duration", "parse_duration"]
-
 _UNITS: Final = {
     "ns": 1,
     "us": 1_000,

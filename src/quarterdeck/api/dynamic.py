@@ -24,8 +24,6 @@ from quarterdeck.api.meta import ObjectMeta
 from quarterdeck.api.model import Model, omitempty
 from quarterdeck.errors import SchemaError
 
-__all__ = ["DynamicObject", "PartialObjectMetadata"]
-
 
 class DynamicObject(Mapping[str, Any]):
     """An object of any kind, read as a mapping of its wire names.

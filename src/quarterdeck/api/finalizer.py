@@ -9,8 +9,6 @@ from typing import Any
 
 from quarterdeck.api.meta import ObjectMeta
 
-__all__ = ["add_finalizer", "finalizer_patch", "has_finalizer", "remove_finalizer"]
-
 
 def has_finalizer(metadata: ObjectMeta, name: str) -> bool:
     """Whether the finalizer is on the object."""

@@ -16,12 +16,10 @@ equal to plain containers with the same content, lists and tuples alike.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias, TypeVar, overload
 
-__all__ = ["EMPTY_MAP", "FrozenMap", "Json", "JsonObject", "MapView", "SeqView", "freeze", "thaw", "view"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 
-Json: TypeAlias = Any
+JsonValue: TypeAlias = Any
 """A JSON value read through views: mapping, sequence, string, number, boolean or ``None``."""
 
 JsonObject: TypeAlias = Mapping[str, Any]

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["GLOSSARY"]
-
 GLOSSARY: Final = {
     "accessModes": "How the volume may be mounted, such as ReadWriteOnce.",
     "adminAccess": "Whether to get devices that others use, for administration.",

@@ -14,8 +14,6 @@ from msgspec import UnsetType
 
 from quarterdeck.api.marker import Nullable
 
-__all__ = ["MicroTime", "OptionalMicroTime", "OptionalTime", "Time"]
-
 
 class Time:
     """An instant with whole seconds (metav1.Time).

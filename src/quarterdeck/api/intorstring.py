@@ -9,8 +9,6 @@ from typing import Annotated, Final
 
 from quarterdeck.api.marker import XIntOrString
 
-__all__ = ["IntOrString", "resolve_percent"]
-
 IntOrString = Annotated[int | str, XIntOrString()]
 """An integer or a string; the schema says ``x-kubernetes-int-or-string``."""
 

@@ -17,8 +17,6 @@ import msgspec
 
 from .resource import Resource
 
-__all__ = ["Broken", "Invariant", "Objects"]
-
 R = TypeVar("R", bound=Resource)
 
 

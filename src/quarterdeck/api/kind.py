@@ -2,8 +2,6 @@
 
 from typing import NamedTuple, Self
 
-__all__ = ["GroupKind", "GroupVersion", "GroupVersionKind", "GroupVersionResource", "Key"]
-
 
 class GroupKind(NamedTuple):
     """A kind without its version: what owner references and RBAC rules are about."""

@@ -7,17 +7,6 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = [
-    "byte_length",
-    "check_dns1035_label",
-    "check_dns1123_label",
-    "check_dns1123_subdomain",
-    "check_label_value",
-    "check_qualified_name",
-    "max_length_error",
-    "regex_error",
-]
-
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _DNS1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"

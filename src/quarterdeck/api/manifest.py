@@ -13,8 +13,6 @@ from typing import Any, Final
 
 import yaml
 
-__all__ = ["ManifestLoader", "load_documents"]
-
 _TAG: Final = "tag:yaml.org,2002:"
 _INTEGER: Final = re.compile(r"(?:[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$")
 _FLOAT: Final = re.compile(

@@ -17,40 +17,6 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-__all__ = [
-    "MARKERS",
-    "AllOf",
-    "AnyOf",
-    "Atomic",
-    "Cel",
-    "Default",
-    "Doc",
-    "Embedded",
-    "Enum",
-    "Format",
-    "Ge",
-    "Gt",
-    "Int32",
-    "Int64",
-    "Le",
-    "Len",
-    "ListMap",
-    "ListSet",
-    "Lt",
-    "Marker",
-    "MultipleOf",
-    "Not",
-    "Nullable",
-    "OneOf",
-    "Optional",
-    "Pattern",
-    "Preserve",
-    "Required",
-    "Schema",
-    "Unique",
-    "XIntOrString",
-]
-
 
 class Marker(msgspec.Struct, frozen=True, eq=False):
     """Base of the markers with named values; foreign ``Annotated`` metadata is left alone."""

@@ -10,21 +10,6 @@ from quarterdeck.api.instant import OptionalTime, Time
 from quarterdeck.api.marker import Atomic, Enum, Ge, Int32, Int64, Len, ListMap, ListSet, Pattern, Required
 from quarterdeck.api.model import EMPTY_MAP, UNSET, Map, Maybe, Model, Seq, omitempty
 
-__all__ = [
-    "Condition",
-    "DeleteOptions",
-    "LabelSelector",
-    "LabelSelectorRequirement",
-    "ListMeta",
-    "ManagedFieldsEntry",
-    "ObjectMeta",
-    "OwnerReference",
-    "Preconditions",
-    "Status",
-    "StatusCause",
-    "StatusDetails",
-]
-
 
 class OwnerReference(Model, rules=[Atomic()]):
     """Who owns an object; garbage collection and controllers follow it."""

@@ -40,7 +40,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from quarterdeck.api.draft import Draft
-from quarterdeck.api.frozen import EMPTY_MAP, FrozenMap, Json, JsonObject, freeze, view
+from quarterdeck.api.frozen import EMPTY_MAP, FrozenMap, JsonObject, JsonValue, freeze, view
 from quarterdeck.api.naming import to_wire
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class _JsonObjectField(_JsonField):
 
 
 if TYPE_CHECKING:
-    JsonField = Json
+    JsonField = JsonValue
     JsonObjectField = JsonObject
 else:
     JsonField = _JsonField

@@ -13,8 +13,6 @@ import re
 from functools import cache
 from typing import Final
 
-__all__ = ["ACRONYMS", "to_python", "to_wire"]
-
 ACRONYMS: Final[dict[str, str]] = {
     "cidr": "CIDR",
     "cidrs": "CIDRs",

@@ -10,8 +10,6 @@ from typing import Final
 from quarterdeck.api.k8s import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from quarterdeck.api.selector import Operator, Requirement
 
-__all__ = ["NAME_FIELD", "selects_node"]
-
 NAME_FIELD: Final = "metadata.name"
 """The only field of a node that a selector can ask for."""
 _OPERATORS: Final[Mapping[str, Operator]] = {

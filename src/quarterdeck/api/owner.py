@@ -12,17 +12,6 @@ from quarterdeck.api.model import UNSET
 from quarterdeck.api.resource import Writable
 from quarterdeck.errors import AlreadyOwned
 
-__all__ = [
-    "check_owner",
-    "controller_of",
-    "has_owner",
-    "is_controlled_by",
-    "owner_reference",
-    "remove_owner_reference",
-    "set_controller_reference",
-    "set_owner_reference",
-]
-
 
 def owner_reference(
     owner: Writable, *, controller: bool = False, block_owner_deletion: bool | None = None

@@ -17,15 +17,6 @@ from typing import Any, Final, NamedTuple, Self
 
 from quarterdeck.api.frozen import FrozenMap
 
-__all__ = [
-    "Quantity",
-    "QuantityFormat",
-    "add_quantities",
-    "max_quantities",
-    "subtract_quantities",
-    "sum_quantities",
-]
-
 _NANO: Final = 10**9
 _MAX_BINARY: Final = ((1 << 63) - 1) * _NANO
 _MAX_EXPONENT: Final = 1000  # keeps hostile input such as 1e999999999 from filling memory

@@ -29,8 +29,6 @@ from quarterdeck.api.kind import GroupVersionKind, GroupVersionResource, Key
 from quarterdeck.api.meta import ListMeta, ObjectMeta
 from quarterdeck.api.model import Model, ModelMeta, omitempty
 
-__all__ = ["Column", "ObjectList", "Resource", "ResourceInfo", "Scale", "Scope", "Writable"]
-
 Scope = Literal["Namespaced", "Cluster"]
 
 

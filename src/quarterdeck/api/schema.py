@@ -31,8 +31,6 @@ from quarterdeck.api.quantity import Quantity
 from quarterdeck.api.resource import Resource
 from quarterdeck.errors import SchemaError
 
-__all__ = ["QUANTITY_PATTERN", "schema_of"]
-
 Doc = dict[str, Any]
 
 QUANTITY_PATTERN: Final = (

@@ -14,8 +14,6 @@ from quarterdeck.api.dynamic import DynamicObject
 from quarterdeck.api.kind import GroupKind, GroupVersionKind
 from quarterdeck.api.resource import Resource
 
-__all__ = ["Scheme"]
-
 
 class _TypeHead(msgspec.Struct, rename="camel"):
     api_version: str = ""

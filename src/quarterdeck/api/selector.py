@@ -19,8 +19,6 @@ from quarterdeck.api.label import check_label_value, check_qualified_name
 from quarterdeck.api.meta import LabelSelector
 from quarterdeck.errors import SchemaError
 
-__all__ = ["FieldSelector", "FieldTerm", "Operator", "Requirement", "Selector"]
-
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 
 _NEGATIVE: Final = frozenset({"!=", "notin"})

@@ -4,8 +4,6 @@ from typing import Protocol
 
 from quarterdeck.api.k8s import Toleration
 
-__all__ = ["AnyTaint", "tolerates"]
-
 
 class AnyTaint(Protocol):
     """A taint of a node, however much of it was decoded."""

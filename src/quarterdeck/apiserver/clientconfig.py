@@ -6,14 +6,14 @@ import base64
 import binascii
 import ssl
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.metadata import subdomain_errors
 from quarterdeck.wire.fielderror import FieldError, invalid, required
 
 from .gourl import UrlError, parse
 
-Json = dict[str, Any]
 _URL_FORM: Final = "; desired format: https://host[/path]"
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import label
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.label import (
     byte_length as byte_length,
 )
@@ -30,7 +31,6 @@ from quarterdeck.wire.fielderror import ErrorKind, FieldError, forbidden, invali
 
 from . import errorlimit
 
-Json = dict[str, Any]
 NameErrors = Callable[..., list[str]]
 
 ANNOTATIONS_LIMIT: Final = 256 * 1024

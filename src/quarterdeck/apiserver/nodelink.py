@@ -22,8 +22,6 @@ from quarterdeck.errors import TransportError
 from quarterdeck.wire.http import ClientConnection, PulledStream, RawStream, Request, Response, relay
 from quarterdeck.wire.localnode import NodeUsage, node_socket
 
-__all__ = ["NodeLink"]
-
 _HEAD_SECONDS: Final = 30.0
 _USAGE_SECONDS: Final = 2.0
 _HEAD_LIMIT: Final = 64 * 1024

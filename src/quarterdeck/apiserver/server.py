@@ -22,6 +22,7 @@ from typing import Any, Self
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.k8s import KUBERNETES_VERSION
 from quarterdeck.apiserver.nodelink import NodeLink
 from quarterdeck.apiserver.registry.patch.patcher import Patcher
@@ -85,7 +86,6 @@ from .usage import VERSION as USAGE_VERSION
 from .usage import UsageApi
 from .webhookclient import Place, WebhookClient
 
-Json = dict[str, Any]
 _COMPACTION_PERIOD = 300.0
 _COMPACTION_RETRY = 15.0
 _DRAIN_SECONDS = 5.0

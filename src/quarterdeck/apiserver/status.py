@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.fielderror import FieldError, joined_text
 
 from . import errorlimit
-
-Json = dict[str, Any]
 
 
 class StatusError(QuarterdeckError):

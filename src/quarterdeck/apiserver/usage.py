@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.quantity import Quantity
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.nodelink import NodeLink
@@ -24,9 +25,6 @@ from quarterdeck.apiserver.storage import Entry
 from quarterdeck.wire.http import Request, Response
 from quarterdeck.wire.wallclock import timestamp
 
-__all__ = ["GROUP", "VERSION", "UsageApi"]
-
-Json = dict[str, Any]
 GROUP: Final = "metrics.k8s.io"
 VERSION: Final = "v1beta1"
 SIMULATED: Final = "quarterdeck.dev/simulated"

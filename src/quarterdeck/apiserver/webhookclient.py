@@ -33,8 +33,6 @@ from .deadline import seconds_left
 from .document.decoding import ParseError, parse_yaml
 from .webhooktls import BadBundle, is_address, refusal_text, tls_context, trusting_context
 
-Json = dict[str, Any]
-
 
 class Place(NamedTuple):
     """Where an endpoint is."""

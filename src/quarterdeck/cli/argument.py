@@ -9,16 +9,6 @@ import sys
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-__all__ = [
-    "USUAL_PORT",
-    "LineParser",
-    "add_log_level",
-    "cluster_name",
-    "free_port",
-    "log_level",
-    "port_number",
-]
-
 USUAL_PORT: Final = 6443
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LONGEST_NAME: Final = 63

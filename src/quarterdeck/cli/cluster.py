@@ -18,13 +18,11 @@ from .localnode.settings import held_directory
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver import ApiServer, ServerOptions
-    from quarterdeck.cluster.node.registration import NodeSettings
+    from quarterdeck.cluster.node.profile import NodeSettings
     from quarterdeck.runtime.operator import Operator
 
     from .localnode.link import AgentProcess
     from .localnode.settings import LocalNode
-
-__all__ = ["cluster_in_one_process", "running_cluster"]
 
 
 _LONGEST_SOCKET = 103
@@ -118,7 +116,7 @@ async def cluster_in_one_process(
 ) -> AsyncIterator[ApiServer]:
     """The same in this process, for operators that need not be installed: less memory, more waiting."""
     from quarterdeck.client import Client, InProcessTransport
-    from quarterdeck.cluster.node.registration import NodeSettings
+    from quarterdeck.cluster.node.profile import NodeSettings
     from quarterdeck.errors import QuarterdeckError
     from quarterdeck.runtime.loop.taskerror import unwrapped
 

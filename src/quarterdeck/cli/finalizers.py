@@ -12,7 +12,8 @@ from .error import CommandError
 
 if TYPE_CHECKING:
     from quarterdeck.api import PartialObjectMetadata
-    from quarterdeck.client import Client, ResourceMapping
+    from quarterdeck.client import Client
+    from quarterdeck.client.discovery import ResourceMapping
 
 DESCRIPTION = """\
 A finalizer holds an object back until its controller has cleaned up. When the controller is gone for good,
@@ -101,7 +102,7 @@ async def _mappings(client: Client, resources: list[str]) -> list[ResourceMappin
 async def _release(
     client: Client, mapping: ResourceMapping, held: PartialObjectMetadata, finalizer: str
 ) -> None:
-    from quarterdeck.api import remove_finalizer
+    from quarterdeck.api.finalizer import remove_finalizer
     from quarterdeck.client import MetadataKind, retry_on_conflict
     from quarterdeck.errors import ignore_not_found
     from quarterdeck.runtime.reconcile.finalizer import change_finalizers

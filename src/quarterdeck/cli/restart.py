@@ -8,8 +8,6 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["Restarts", "ending", "leave_signals_to_server"]
-
 _FIRST: Final = 1.0
 _LONGEST: Final = 30.0
 _LASTING: Final = 60.0

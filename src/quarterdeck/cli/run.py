@@ -97,7 +97,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 def _options(arguments: argparse.Namespace) -> ProgramOptions:
     from quarterdeck.runtime.election import LeaderElection
-    from quarterdeck.runtime.manager.manager import ManagerOptions
+    from quarterdeck.runtime.manager.option import ManagerOptions
     from quarterdeck.runtime.operator.program import ProgramOptions
 
     election = LeaderElection(name=arguments.name, namespace=arguments.namespace)

@@ -201,7 +201,8 @@ async def _finalizers(
     client: Client, definitions: Iterable[Any], arguments: argparse.Namespace
 ) -> AsyncIterator[str]:
     """Let go of objects that our finalizers hold: those in our groups, on objects of our kinds."""
-    from quarterdeck.api import GroupVersionKind, remove_finalizer
+    from quarterdeck.api import GroupVersionKind
+    from quarterdeck.api.finalizer import remove_finalizer
     from quarterdeck.client import MetadataKind
     from quarterdeck.errors import NoKindMatch, NotFound
     from quarterdeck.runtime.reconcile.finalizer import change_finalizers

@@ -14,8 +14,6 @@ import msgspec
 from quarterdeck.client.clock import Clock, Random, SystemClock
 from quarterdeck.errors import Conflict
 
-__all__ = ["DEFAULT_BACKOFF", "DEFAULT_RETRY", "Backoff", "retry_on_conflict"]
-
 T = TypeVar("T")
 
 

@@ -13,11 +13,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, GroupVersionResource
+from quarterdeck.api import GroupVersionKind
+from quarterdeck.api.kind import GroupVersionResource
 from quarterdeck.client.lane import LaneName
 from quarterdeck.client.transport import Headers, Response, Stream
-
-__all__ = ["WRITES", "Call", "Interceptor", "Layer", "Proceed", "ProceedStream", "StreamInterceptor", "Verb"]
 
 Verb = Literal[
     "get", "list", "watch", "create", "update", "patch", "apply", "delete", "deletecollection", "raw"

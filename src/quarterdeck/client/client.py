@@ -21,16 +21,16 @@ from typing import Any, Final, Self, TypeVar, Unpack, cast, overload
 from quarterdeck.api import (
     DynamicObject,
     GroupVersionKind,
-    ObjectList,
     PartialObjectMetadata,
     Resource,
     Scheme,
-    Status,
     Writable,
     decode,
-    decode_json,
     encode,
 )
+from quarterdeck.api.codec import decode_json
+from quarterdeck.api.meta import Status
+from quarterdeck.api.resource import ObjectList
 from quarterdeck.client.call import Call, Interceptor, Layer, StreamInterceptor, Verb, encode_query
 from quarterdeck.client.clock import Clock, Random
 from quarterdeck.client.config import Config
@@ -67,8 +67,6 @@ from quarterdeck.client.subresource import Subresource
 from quarterdeck.client.transport import Response, Stream, Transport
 from quarterdeck.client.warning import WarningHandler
 from quarterdeck.client.watch import Watch
-
-__all__ = ["Client"]
 
 R = TypeVar("R", bound=Resource)
 W = TypeVar("W", bound=Writable)

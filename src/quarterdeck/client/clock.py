@@ -8,8 +8,6 @@ import asyncio
 import time
 from typing import Protocol
 
-__all__ = ["Clock", "Random", "SystemClock"]
-
 
 class Clock(Protocol):
     """Where time comes from."""

@@ -37,8 +37,6 @@ from quarterdeck.client.tls import TlsOptions
 from quarterdeck.client.transport import Headers
 from quarterdeck.errors import ConfigError
 
-__all__ = ["Config", "ExecOptions", "Impersonation", "user_agent"]
-
 SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 

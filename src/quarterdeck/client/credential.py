@@ -21,8 +21,6 @@ from quarterdeck.client.tls import TlsOptions
 from quarterdeck.client.transport import Headers
 from quarterdeck.errors import ConfigError
 
-__all__ = ["Anonymous", "BasicAuth", "Credential", "ExecPlugin", "FileToken", "StaticToken"]
-
 _TOKEN_LIFETIME: Final = 60.0
 _EXPIRY_MARGIN: Final = 10.0
 _EXEC_TIMEOUT: Final = 60.0

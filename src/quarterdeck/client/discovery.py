@@ -12,12 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import GroupKind, GroupVersionKind, GroupVersionResource
+from quarterdeck.api import GroupVersionKind
 from quarterdeck.api.codec import UNREADABLE
+from quarterdeck.api.kind import GroupKind, GroupVersionResource
 from quarterdeck.client.rest import RestClient
 from quarterdeck.errors import ApiError, NoKindMatch, NotAcceptable, NotFound, ProtocolError
-
-__all__ = ["ResourceMapping", "RestMapper"]
 
 _AGGREGATED_TYPES: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"

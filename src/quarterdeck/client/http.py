@@ -29,8 +29,6 @@ from quarterdeck.client.transport import Headers, Response, Stream
 from quarterdeck.errors import ConfigError, ConnectError, TransportError
 from quarterdeck.wire.http import Answer, ClientConnection, StaleConnection
 
-__all__ = ["HttpTransport"]
-
 T = TypeVar("T")
 
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})

@@ -13,8 +13,6 @@ from typing import Protocol
 from quarterdeck.client.transport import Headers, Response, Stream
 from quarterdeck.errors import ReadTimeout, StreamClosed
 
-__all__ = ["InProcessTransport", "LocalServer", "LocalStream"]
-
 
 class LocalStream(Protocol):
     """A body that arrives over time."""

@@ -16,8 +16,6 @@ import msgspec
 
 from quarterdeck.errors import ConfigError
 
-__all__ = ["Context", "load_kubeconfig"]
-
 _PATHS: Final = {
     "cluster": ("certificate-authority",),
     "user": ("client-certificate", "client-key", "tokenFile"),

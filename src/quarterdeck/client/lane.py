@@ -13,8 +13,6 @@ from typing import Final
 
 from quarterdeck.client.clock import Clock
 
-__all__ = ["Lane", "LaneName", "TokenBucket"]
-
 
 class LaneName(Enum):
     """The three kinds of traffic that must not block one another."""

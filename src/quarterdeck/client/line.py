@@ -10,8 +10,6 @@ from typing import Final
 
 from quarterdeck.errors import ProtocolError
 
-__all__ = ["MAX_LINE", "LineBatches", "line_batches"]
-
 MAX_LINE: Final = 16 * 1024 * 1024
 """Longest line accepted, in bytes; an API object is at most a few MiB."""
 

@@ -8,20 +8,9 @@ misspelt ``dry_run`` must not write.
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, TypedDict
 
-from quarterdeck.api import UNSET, DeleteOptions, FieldSelector, Preconditions, Selector, encode
-
-__all__ = [
-    "ApplyOptions",
-    "DeleteAllOptions",
-    "DeleteCallOptions",
-    "FieldValidation",
-    "Fields",
-    "Labels",
-    "ListOptions",
-    "Propagation",
-    "WatchOptions",
-    "WriteOptions",
-]
+from quarterdeck.api import UNSET, Selector, encode
+from quarterdeck.api.meta import DeleteOptions, Preconditions
+from quarterdeck.api.selector import FieldSelector
 
 Labels: TypeAlias = Selector | str | Mapping[str, str] | None
 """Which labels: a selector, its text, a map of exact values; ``None`` for no restriction."""

@@ -21,19 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from quarterdeck.api import Writable, encode
-from quarterdeck.wire.patch import apply_json_patch, apply_merge_patch, json_patch, merge_patch
-
-__all__ = [
-    "JsonPatch",
-    "MergePatch",
-    "Patch",
-    "StrategicMergePatch",
-    "apply_json_patch",
-    "apply_merge_patch",
-    "json_patch",
-    "merge_from",
-    "merge_patch",
-]
+from quarterdeck.wire.patch import merge_patch
 
 
 class Patch(Protocol):

@@ -7,19 +7,10 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from quarterdeck.api import (
-    DynamicObject,
-    GroupVersionKind,
-    ListMeta,
-    PartialObjectMetadata,
-    Resource,
-    Scheme,
-    decode,
-    decode_json,
-)
+from quarterdeck.api import DynamicObject, GroupVersionKind, PartialObjectMetadata, Resource, Scheme, decode
+from quarterdeck.api.codec import decode_json
+from quarterdeck.api.meta import ListMeta
 from quarterdeck.errors import SchemaError
-
-__all__ = ["AnyKind", "MetadataKind", "RawPage", "Representation", "metadata_of"]
 
 T = TypeVar("T")
 

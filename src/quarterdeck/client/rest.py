@@ -26,8 +26,6 @@ from quarterdeck.client.transport import Headers, Response, Stream, Transport
 from quarterdeck.client.warning import LogOnce, WarningHandler, parse_warning
 from quarterdeck.errors import ApiError, ConnectError, ErrorDetails, ReadTimeout, TransportError
 
-__all__ = ["Observer", "RequestRecord", "RestClient"]
-
 _log: Final = logging.getLogger("quarterdeck.client")
 _MAX_RETRIES: Final = 10
 _RETRY_DELAY: Final = 1.0

@@ -9,8 +9,6 @@ from quarterdeck.client.rest import RestClient
 from quarterdeck.client.transport import Response, Stream
 from quarterdeck.errors import NotFound
 
-__all__ = ["Sender"]
-
 
 class Sender:
     """Sends calls and opens streams."""

@@ -20,8 +20,6 @@ from quarterdeck.client.representation import AnyKind
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
 
-__all__ = ["Subresource"]
-
 T = TypeVar("T")
 W = TypeVar("W", bound=Writable)
 

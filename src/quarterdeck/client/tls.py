@@ -14,8 +14,6 @@ import msgspec
 
 from quarterdeck.errors import ConfigError
 
-__all__ = ["TlsOptions", "make_context"]
-
 
 class TlsOptions(msgspec.Struct, frozen=True):
     """How the server proves itself to us, and we to the server."""

@@ -19,8 +19,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeAlias
 
-__all__ = ["Headers", "Response", "Stream", "Transport"]
-
 Headers: TypeAlias = Sequence[tuple[str, str]]
 """Header fields in order; names may repeat."""
 

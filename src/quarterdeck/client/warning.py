@@ -9,8 +9,6 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-__all__ = ["LogOnce", "WarningHandler", "log_every_warning", "parse_warning"]
-
 WarningHandler: TypeAlias = Callable[[str], None]
 """Gets the text of one warning."""
 

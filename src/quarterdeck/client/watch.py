@@ -16,8 +16,6 @@ from quarterdeck.client.line import LineBatches, line_batches
 from quarterdeck.client.transport import Stream
 from quarterdeck.client.watchline import INITIAL_EVENTS_END, error_of, split_line
 
-__all__ = ["Bookmark", "Watch", "WatchEvent"]
-
 T = TypeVar("T")
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 

@@ -12,8 +12,6 @@ import msgspec
 from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.errors import ApiError, ProtocolError
 
-__all__ = ["bookmark_of", "error_of", "split_line"]
-
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 _PREFIXES: Final = tuple(

@@ -18,16 +18,6 @@ from quarterdeck.client.client import Client
 from quarterdeck.client.option import FieldValidation
 from quarterdeck.client.transport import Response, Stream
 
-__all__ = [
-    "dry_run",
-    "field_owner",
-    "field_validation",
-    "intercept",
-    "namespaced",
-    "raise_once",
-    "writing_through",
-]
-
 _READS: Final[tuple[Verb, ...]] = ("get", "list")
 _WRITES: Final[tuple[Verb, ...]] = ("create", "update", "patch", "apply", "delete", "deletecollection")
 _OWNED: Final = frozenset({"create", "update", "patch", "apply"})

@@ -17,8 +17,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "aggregated_rules", "aggregation_controller"]
-
 NAME: Final = "clusterrole-aggregation-controller"
 
 

@@ -14,8 +14,6 @@ from typing import Final, Self
 
 from quarterdeck.errors import ConfigError
 
-__all__ = ["ALL_CONTROLLERS", "ControllerChoice"]
-
 _SUFFIX: Final = "-controller"
 
 

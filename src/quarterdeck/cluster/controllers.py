@@ -35,10 +35,9 @@ from quarterdeck.runtime.contract import ReconcileMetrics
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.loop.runnable import Group
-from quarterdeck.runtime.manager.manager import Manager, ManagerMetrics, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerMetrics, ManagerOptions
 from quarterdeck.runtime.queue.workqueue import QueueMetrics
-
-__all__ = ["ClusterControllers", "add_controllers"]
 
 
 def add_controllers(

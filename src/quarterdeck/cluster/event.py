@@ -21,8 +21,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["DEFAULT_TTL", "NAME", "event_ttl_controller"]
-
 NAME: Final = "event-ttl-controller"
 DEFAULT_TTL: Final = 3600.0
 """Seconds an event is kept after its last write."""

@@ -28,15 +28,9 @@ from quarterdeck.api import (
     Resource,
     to_dict,
 )
-from quarterdeck.client import (
-    Client,
-    JsonPatch,
-    MetadataKind,
-    Propagation,
-    ResourceMapping,
-    RestMapper,
-    metadata_of,
-)
+from quarterdeck.client import Client, JsonPatch, MetadataKind, RestMapper, metadata_of
+from quarterdeck.client.discovery import ResourceMapping
+from quarterdeck.client.option import Propagation
 from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.ownergraph import FOREGROUND, ORPHAN, Node, OwnerGraph
@@ -50,8 +44,6 @@ from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
-
-__all__ = ["NAME", "GarbageCollector", "garbage_collector"]
 
 NAME: Final = "garbage-collector-controller"
 _WORKERS: Final = 20

@@ -7,12 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from quarterdeck.api import MicroTime, Quantity, Resource, value_or
+from quarterdeck.api import Quantity, Resource, value_or
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.invariant import Invariant, Objects
 from quarterdeck.api.k8s import Lease, Node, Pod
 from quarterdeck.api.quota.pod import pod_requests
-
-__all__ = ["INVARIANTS"]
 
 Found: TypeAlias = Iterator[tuple[Resource, str, str]]
 _ENDED: Final = ("Succeeded", "Failed")

@@ -15,8 +15,6 @@ from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "joining_controller"]
-
 NAME: Final = "joining-node-controller"
 
 

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.api import GroupVersionKind
-from quarterdeck.client import ResourceMapping, RestMapper, metadata_of
+from quarterdeck.client import RestMapper, metadata_of
+from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.cache import Delta
 from quarterdeck.runtime.controller.controller import Controller, WatchHandle
 from quarterdeck.runtime.controller.source import KindSource, SourceContext
 from quarterdeck.runtime.log import get_logger
-
-__all__ = ["KindMonitor", "ResourceMonitor"]
 
 _log: Final = get_logger(__name__)
 DISCOVERY_PERIOD: Final = 30.0

@@ -15,7 +15,8 @@ import msgspec
 from quarterdeck.api import GroupVersionKind, Time
 from quarterdeck.api.k8s import Namespace
 from quarterdeck.api.k8s.core import NamespaceCondition
-from quarterdeck.client import Client, ResourceMapping, metadata_of
+from quarterdeck.client import Client, metadata_of
+from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.errors import ApiError, NotFound, ignore_not_found
 from quarterdeck.runtime.controller.builder import Builder
@@ -25,8 +26,6 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
-
-__all__ = ["NAME", "NamespaceReconciler", "Remaining", "conditions_of", "namespace_controller"]
 
 NAME: Final = "namespace-controller"
 _WORKERS: Final = 10

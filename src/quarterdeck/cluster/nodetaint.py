@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["NodeTaint"]
-
 
 class NodeTaint(msgspec.Struct, gc=False, frozen=True):
     """A taint without the time it was added."""

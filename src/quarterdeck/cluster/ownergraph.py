@@ -16,8 +16,6 @@ import msgspec
 
 from quarterdeck.api import GroupVersionKind, OwnerReference
 
-__all__ = ["FOREGROUND", "ORPHAN", "Node", "OwnerGraph", "Place"]
-
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 

@@ -27,8 +27,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "QUARANTINE", "pod_gc_controller"]
-
 NAME: Final = "pod-garbage-collector-controller"
 QUARANTINE: Final = 40.0
 """Seconds a node may be missing: one that is replaced comes back under its name."""

@@ -12,8 +12,6 @@ import msgspec
 
 from quarterdeck.runtime.cache import Entry
 
-__all__ = ["PodHead", "pod_head"]
-
 _ENDED: Final = ("Succeeded", "Failed")
 
 

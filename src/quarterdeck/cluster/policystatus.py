@@ -18,8 +18,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "policy_status_controller"]
-
 NAME: Final = "validatingadmissionpolicy-status-controller"
 
 

@@ -12,8 +12,6 @@ from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["IN_USE", "create_in_namespace", "is_active", "named", "namespace_of"]
-
 IN_USE: Final = Predicate("in_use", update=lambda event: not event.entry.is_deleting, delete=lambda _: False)
 """Namespaces that may need something; those in deletion only lose things."""
 

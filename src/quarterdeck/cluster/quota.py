@@ -15,9 +15,10 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import Key, Quantity, Resource, sum_quantities, to_dict
+from quarterdeck.api import Key, Quantity, Resource, to_dict
 from quarterdeck.api.k8s import PersistentVolumeClaim, Pod, ResourceQuota, Service
 from quarterdeck.api.k8s.core import ResourceQuotaStatus
+from quarterdeck.api.quantity import sum_quantities
 from quarterdeck.api.quota import (
     SPECIAL_RESOURCES,
     Amounts,
@@ -27,7 +28,8 @@ from quarterdeck.api.quota import (
     is_ignored,
     mask,
 )
-from quarterdeck.client import Client, ResourceMapping, metadata_of
+from quarterdeck.client import Client, metadata_of
+from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.errors import NotFound, QuarterdeckError, ignore_not_found
@@ -43,8 +45,6 @@ from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
-
-__all__ = ["NAME", "RESYNC_PERIOD", "quota_controller"]
 
 NAME: Final = "resourcequota-controller"
 RESYNC_PERIOD: Final = 300.0

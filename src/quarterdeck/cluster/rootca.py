@@ -19,8 +19,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "root_ca_controller"]
-
 NAME: Final = "root-ca-certificate-publisher-controller"
 CONFIG_MAP: Final = "kube-root-ca.crt"
 _KEY: Final = "ca.crt"

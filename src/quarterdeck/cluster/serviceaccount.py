@@ -15,8 +15,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "service_account_controller"]
-
 NAME: Final = "serviceaccount-controller"
 ACCOUNT: Final = "default"
 

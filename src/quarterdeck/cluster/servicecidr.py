@@ -22,8 +22,6 @@ from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 from quarterdeck.runtime.reconcile.statuswrite import write_status
 
-__all__ = ["NAME", "service_cidr_controller"]
-
 NAME: Final = "service-cidr-controller"
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 _KIND: Final = GroupVersionKind("networking.k8s.io", "v1", "ServiceCIDR")

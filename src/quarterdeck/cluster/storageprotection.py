@@ -20,8 +20,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["claim_protection_controller", "claims_of", "volume_protection_controller"]
-
 _CLAIM_NAME: Final = "persistentvolumeclaim-protection-controller"
 _CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
 _VOLUME_NAME: Final = "persistentvolume-protection-controller"

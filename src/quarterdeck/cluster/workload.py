@@ -29,7 +29,8 @@ from quarterdeck.cluster.job.orphan import orphan_pod_controller
 from quarterdeck.cluster.job.ttl import ttl_controller
 from quarterdeck.cluster.node import kubelet
 from quarterdeck.cluster.node.kubelet import Kubelet
-from quarterdeck.cluster.node.registration import NodeRegistration, NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
+from quarterdeck.cluster.node.registration import NodeRegistration
 from quarterdeck.cluster.nodehealth import controller as nodehealth
 from quarterdeck.cluster.nodehealth import eviction
 from quarterdeck.cluster.nodehealth.controller import node_lifecycle_controller
@@ -51,8 +52,6 @@ from quarterdeck.cluster.volume.expand import volume_expand_controller
 from quarterdeck.cluster.volume.provisioner import simulated_provisioner
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.manager.manager import Manager
-
-__all__ = ["Workloads"]
 
 AddController = Callable[[Controller[Any]], None]
 

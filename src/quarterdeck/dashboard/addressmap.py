@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-__all__ = ["area", "share", "sort_key"]
-
 
 def area(pool: str, block: str) -> tuple[float, float, float, float] | None:
     """Where in a square of side 1 the block is: x, y, width, height; ``None`` if it is not in the pool."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import Resource
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.k8s import Event, Node, Pod
 from quarterdeck.client import Client
 from quarterdeck.errors import QuarterdeckError, SchemaError
@@ -30,9 +31,6 @@ from quarterdeck.runtime.log import get_logger
 from . import digest, section
 from .planner import Plan, Planner
 
-__all__ = ["SOURCES", "Board", "Changes"]
-
-Json = dict[str, Any]
 _log: Final = get_logger(__name__)
 _GATHER: Final = 0.05
 """Seconds in which changes are gathered before sections are put together."""

@@ -10,25 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from quarterdeck.api import Quantity
+from quarterdeck.api.jsonobject import Json
 
-__all__ = [
-    "clique",
-    "clique_set",
-    "event",
-    "node",
-    "node_group",
-    "object_key",
-    "pod",
-    "pod_group",
-    "pool",
-    "queue",
-    "scaling_group",
-    "subnet",
-    "topology",
-    "train_job",
-]
-
-Json = dict[str, Any]
 _GPU: Final = "/gpu"
 _POD_GROUP: Final = "pod-group-name"
 _FRACTION: Final = "gpu-fraction"

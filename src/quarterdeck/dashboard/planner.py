@@ -8,8 +8,6 @@ from typing import Any, Final, Protocol
 from quarterdeck.client.representation import AnyKind
 from quarterdeck.runtime.cache import Cache
 
-__all__ = ["Plan", "Planner", "installed_planner"]
-
 ENTRY_POINTS: Final = "quarterdeck.planners"
 
 

@@ -7,24 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
+
+from quarterdeck.api.jsonobject import Json
 
 from .addressmap import area, share, sort_key
 
-__all__ = [
-    "Digests",
-    "Section",
-    "addresses",
-    "events",
-    "gangs",
-    "inference",
-    "node_groups",
-    "nodes",
-    "queues",
-    "trainings",
-]
-
-Json = dict[str, Any]
 Section: TypeAlias = dict[str, Json]
 Digests: TypeAlias = Mapping[str, Mapping[str, Json]]
 """Digests by key, by kind."""

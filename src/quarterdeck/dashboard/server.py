@@ -25,8 +25,6 @@ from quarterdeck.wire.http import ChunkWriter, Handler, HttpServer, Request, Res
 
 from .board import Board, Changes
 
-__all__ = ["DashboardServer"]
-
 _LOOPBACK: Final = "127.0.0.1"
 _COOKIE: Final = "quarterdeck-dashboard"
 _MOST_BUFFERED: Final = 32 * 1024 * 1024

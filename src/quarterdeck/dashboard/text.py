@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-__all__ = ["age", "gang_name", "plain_lines"]
+from quarterdeck.api.jsonobject import Json
 
-Json = dict[str, Any]
 _UID: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 

@@ -8,16 +8,6 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from quarterdeck.api import Key, Writable
 
-__all__ = [
-    "Elector",
-    "KeyElector",
-    "NoRecorder",
-    "ReconcileMetrics",
-    "ReconcileResult",
-    "Recorder",
-    "RecorderSource",
-]
-
 ReconcileResult = Literal["success", "error", "requeue", "requeue_after"]
 Callback: TypeAlias = Callable[[], Awaitable[None]]
 

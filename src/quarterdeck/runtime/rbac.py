@@ -23,22 +23,6 @@ if TYPE_CHECKING:
     from quarterdeck.api.k8s.authorization import SelfSubjectAccessReviewSpec
     from quarterdeck.api.k8s.rbac import ClusterRole, PolicyRule, Role
 
-__all__ = [
-    "ELECTION_RULES",
-    "SHARD_RULES",
-    "Comparison",
-    "Rule",
-    "compare",
-    "event_rules",
-    "for_rules",
-    "merge_rules",
-    "missing_permissions",
-    "owns_rules",
-    "policy_rules",
-    "roles",
-    "watch_rules",
-]
-
 READ: Final = ("get", "list", "watch")
 
 

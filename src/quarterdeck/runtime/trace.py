@@ -20,18 +20,6 @@ from typing import Any, Final, Protocol
 
 from quarterdeck.client import RequestRecord
 
-__all__ = [
-    "NO_TRACER",
-    "TRACE_ANNOTATION",
-    "NoTracer",
-    "OtelTracer",
-    "Span",
-    "Tracer",
-    "extract",
-    "get_tracer",
-    "trace_requests",
-]
-
 TRACE_ANNOTATION: Final = "quarterdeck.io/traceparent"
 """Annotation that carries a W3C trace parent."""
 Value = str | int | float | bool

@@ -23,8 +23,6 @@ from quarterdeck.scheduler.victim.protection import ConsolidationRules, Preempti
 from quarterdeck.scheduler.victim.reclaim import ReclaimRules, may_reclaim
 from quarterdeck.scheduler.victim.search import Rules, VictimSearch
 
-__all__ = ["Actions", "is_considered"]
-
 
 def is_considered(job: Job, settings: Settings) -> bool:
     """Whether the job waits for nodes and may get some."""

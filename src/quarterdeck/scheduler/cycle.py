@@ -26,8 +26,6 @@ from quarterdeck.scheduler.snapshot import Snapshot
 from quarterdeck.scheduler.transaction import Transaction
 from quarterdeck.scheduler.victim.stale import evict_stale_gangs
 
-__all__ = ["schedule"]
-
 
 def schedule(snapshot: Snapshot, settings: Settings | None = None) -> CycleResult:
     """Decide what to do about a cluster; equal snapshots give equal decisions."""

@@ -17,26 +17,6 @@ from quarterdeck.scheduler.device import Allocation
 from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.settings import Action
 
-__all__ = [
-    "Bind",
-    "ClearStale",
-    "CycleResult",
-    "Decision",
-    "DeleteBindRequest",
-    "Evict",
-    "MarkStale",
-    "NotReady",
-    "Pipeline",
-    "PodOutcome",
-    "PodState",
-    "QueueDetails",
-    "QueueShare",
-    "SetLastStart",
-    "StaleJob",
-    "Unschedulable",
-    "UnschedulableReason",
-]
-
 
 class PodState(Enum):
     """The state of a pod as the scheduler counts it."""

@@ -13,19 +13,6 @@ import msgspec
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import NodeSelector
 
-__all__ = [
-    "MOST_CONSUMERS",
-    "AllocatedDevice",
-    "Allocation",
-    "ClaimInfo",
-    "DeviceConstraintInfo",
-    "DeviceId",
-    "DeviceInfo",
-    "DeviceRequestInfo",
-    "Devices",
-    "PodClaim",
-]
-
 MOST_CONSUMERS = 256
 """Pods that may use one claim."""
 

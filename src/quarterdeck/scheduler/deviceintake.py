@@ -26,16 +26,6 @@ from quarterdeck.scheduler.device import (
     Devices,
 )
 
-__all__ = [
-    "DeviceAccount",
-    "Slice",
-    "account_of",
-    "allocation_document",
-    "current_slices",
-    "read_allocation",
-    "read_slice",
-]
-
 Document = Mapping[str, Any]
 _ALL: Final = "All"
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})

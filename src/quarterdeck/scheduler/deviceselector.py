@@ -15,8 +15,6 @@ from quarterdeck.cel.library import quantity, semver
 from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler.deviceintake import Slice
 
-__all__ = ["DeviceSelectors"]
-
 Document = Mapping[str, Any]
 _COST_LIMIT: Final = 1_000_000
 _ENVIRONMENT: Final = Environment({"device": DYN})

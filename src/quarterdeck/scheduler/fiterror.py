@@ -13,21 +13,6 @@ from quarterdeck.scheduler.model.subgroup import DEFAULT_LEAF
 from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import UNLIMITED
 
-__all__ = [
-    "CORES",
-    "GIGABYTES",
-    "NOT_ENOUGH_RESOURCES",
-    "POD_SCHEDULING_ERRORS",
-    "UNABLE_TO_SCHEDULE_POD",
-    "FitError",
-    "amount_text",
-    "amounts_text",
-    "detailed_message",
-    "missing_in_domain",
-    "pod_message",
-    "summary",
-]
-
 POD_SCHEDULING_ERRORS: Final = "PodSchedulingErrors"
 QUEUE_DOES_NOT_EXIST: Final = "QueueDoesNotExist"
 OVER_LIMIT: Final = "OverLimit"

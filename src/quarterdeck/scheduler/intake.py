@@ -26,8 +26,6 @@ from quarterdeck.scheduler.snapshot import (
     PodInfo,
 )
 
-__all__ = ["constraints_of", "gpu_groups_of", "node_info", "pod_info"]
-
 Document = Mapping[str, Any]
 
 _PRESSURES: Final = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})

@@ -18,8 +18,6 @@ from quarterdeck.scheduler.model.queue import NO_AMOUNTS, QueueState, at_most, p
 from quarterdeck.scheduler.model.state import HOLDING
 from quarterdeck.scheduler.model.task import Amounts, Task
 
-__all__ = ["JobOrder", "QueueKeys", "QueuedJob", "as_victim", "as_waiting", "as_waiting_without"]
-
 JobKey = tuple[int, int, float, str, str]
 QueueKey = tuple[bool, bool, int, bool, float, float]
 

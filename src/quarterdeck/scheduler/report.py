@@ -18,8 +18,6 @@ from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.subgroup import DEFAULT_LEAF
 from quarterdeck.scheduler.placement.refusal import Refusals
 
-__all__ = ["reports"]
-
 
 def reports(cluster: Cluster, refusals: Refusals) -> Iterable[Decision]:
     """One report for each job with pods that are pending or gated."""

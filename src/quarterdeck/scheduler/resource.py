@@ -14,8 +14,6 @@ import msgspec
 
 from quarterdeck.api import Quantity
 
-__all__ = ["GPU", "NOTHING", "Resources", "mig_gpus", "resources_of"]
-
 GPU: Final = "nvidia.com/gpu"
 """The resource name of whole GPUs."""
 

@@ -7,8 +7,6 @@ from typing import Final, Literal
 
 import msgspec
 
-__all__ = ["ALL_ACTIONS", "Action", "Placement", "Settings"]
-
 Placement = Literal["binpack", "spread"]
 
 

@@ -17,26 +17,6 @@ from quarterdeck.api.k8s import Affinity, NodeSelector, Taint, Toleration
 from quarterdeck.scheduler.device import Allocation, ClaimInfo, Devices, PodClaim
 from quarterdeck.scheduler.resource import NOTHING, Resources
 
-__all__ = [
-    "UNLIMITED",
-    "BindRequestInfo",
-    "GpuShare",
-    "HostPort",
-    "MigStrategy",
-    "NodeInfo",
-    "PodConstraints",
-    "PodGroupInfo",
-    "PodInfo",
-    "PriorityClassInfo",
-    "QueueInfo",
-    "QueueResource",
-    "SchedulingConditionInfo",
-    "Snapshot",
-    "SubGroupInfo",
-    "TopologyConstraint",
-    "TopologyInfo",
-]
-
 UNLIMITED = -1.0
 """A quota or limit without bound."""
 

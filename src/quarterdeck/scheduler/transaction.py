@@ -21,9 +21,6 @@ from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Amounts, Task
 
-__all__ = ["Transaction"]
-
-
 _GIVEN: Final = frozenset({PodState.ALLOCATED, PodState.PIPELINED})
 """What a cycle makes of pods; the API shows nothing of it yet."""
 

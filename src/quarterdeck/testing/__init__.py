@@ -4,6 +4,8 @@ Everything here works with any test runner (``run`` is ``asyncio.run`` on virtua
 pytest and is loaded by it. Only that module needs pytest.
 """
 
+from quarterdeck.client.call import WRITES
+from quarterdeck.client.wrapper import intercept, raise_once
 from quarterdeck.testing.assertion import (
     assert_matches,
     consistently,
@@ -18,7 +20,6 @@ from quarterdeck.testing.cluster import Definition, TestCluster
 from quarterdeck.testing.election import LoopElector
 from quarterdeck.testing.fault import (
     READS,
-    WRITES,
     Break,
     CutWatch,
     DelayEvents,
@@ -34,7 +35,7 @@ from quarterdeck.testing.fault import (
     SilenceWatch,
     WatchError,
 )
-from quarterdeck.testing.interceptor import delay, intercept, lose_answer, raise_once, raise_times
+from quarterdeck.testing.interceptor import delay, lose_answer, raise_times
 from quarterdeck.testing.interleaving import ends_alike, shuffled
 from quarterdeck.testing.leak import Leak, Leftovers, left_tasks
 from quarterdeck.testing.link import Exchange, Link

@@ -16,16 +16,6 @@ from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.testing.clock import VirtualLoop
 from quarterdeck.testing.link import Link
 
-__all__ = [
-    "assert_matches",
-    "consistently",
-    "differences",
-    "eventually",
-    "has_condition",
-    "run_until_idle",
-    "what_is_left",
-]
-
 T = TypeVar("T")
 Probe: TypeAlias = Callable[[], object]
 """What is asked again and again; where the answer can be awaited, it is."""

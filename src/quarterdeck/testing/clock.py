@@ -36,8 +36,6 @@ from typing import Any, Final, TypeVar
 
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["EPOCH", "Deadlock", "Endless", "VirtualLoop", "run"]
-
 T = TypeVar("T")
 
 EPOCH: Final = datetime(2030, 1, 1, tzinfo=UTC)

@@ -33,13 +33,15 @@ from quarterdeck.api.manifest import load_documents
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.apiserver.auth import ADMIN, UserInfo
 from quarterdeck.client import Client, Config, Impersonation, InProcessTransport, Observer, Transport
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.contract import Elector, KeyElector, NoRecorder, Recorder, RecorderSource
 from quarterdeck.runtime.controller.controller import Controller
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.loop.taskerror import unwrapped
-from quarterdeck.runtime.manager.manager import Manager, ManagerMetrics, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerMetrics, ManagerOptions
 from quarterdeck.runtime.operator.install import install_definitions
 from quarterdeck.runtime.reconcile.result import Result
 from quarterdeck.runtime.webhook import AdmissionWebhook, Converter, WebhookServer
@@ -50,8 +52,6 @@ from quarterdeck.testing.webhook import install_webhooks, serve_webhooks
 
 if TYPE_CHECKING:
     from quarterdeck.cluster.workload import Workloads
-
-__all__ = ["Definition", "TestCluster"]
 
 Definition: TypeAlias = type[Resource] | Mapping[str, Any] | Path | str
 """A kind: its class, its CustomResourceDefinition, or a file or folder with manifests of some."""

@@ -12,11 +12,10 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from quarterdeck.client.clock import Clock
 from quarterdeck.runtime.election import LeaderElection, LeaderElector
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing.link import Link
-
-__all__ = ["LoopElector"]
 
 
 class LoopElector:

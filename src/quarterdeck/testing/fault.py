@@ -29,27 +29,6 @@ import msgspec
 
 from quarterdeck.client.call import WRITES
 
-__all__ = [
-    "READS",
-    "WRITES",
-    "Break",
-    "CutWatch",
-    "DelayEvents",
-    "FaultPlan",
-    "Latency",
-    "LoseAnswer",
-    "LoseEvents",
-    "Refuse",
-    "RefuseConnection",
-    "RepeatEvents",
-    "RequestFault",
-    "RequestTarget",
-    "Rule",
-    "SilenceWatch",
-    "WatchEnd",
-    "WatchError",
-]
-
 READS: Final = frozenset({"get", "list", "watch"})
 Span: TypeAlias = tuple[float, float]
 """Seconds, drawn between two bounds."""

@@ -8,11 +8,9 @@ For faults by chance or by the dozen, a ``FaultPlan`` is the better tool.
 import asyncio
 from collections.abc import Callable
 
-from quarterdeck.client import Call, Interceptor, Proceed, Response
-from quarterdeck.client.wrapper import intercept, raise_once
+from quarterdeck.client import Call, Response
+from quarterdeck.client.call import Interceptor, Proceed
 from quarterdeck.errors import StreamClosed
-
-__all__ = ["delay", "intercept", "lose_answer", "raise_once", "raise_times"]
 
 
 def raise_times(count: int, make: Callable[[], BaseException]) -> Interceptor:

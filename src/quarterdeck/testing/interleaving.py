@@ -20,8 +20,6 @@ from quarterdeck.testing.clock import run
 from quarterdeck.testing.cluster import Definition, TestCluster
 from quarterdeck.testing.fault import DelayEvents, FaultPlan, Latency
 
-__all__ = ["ends_alike", "shuffled"]
-
 T = TypeVar("T")
 Scenario = Callable[[TestCluster, random.Random], Awaitable[T]]
 

@@ -15,8 +15,6 @@ import msgspec
 
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["Leak", "Leftovers", "left_tasks"]
-
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 
 

@@ -15,12 +15,13 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from quarterdeck.apiserver.requestinfo import RequestInfo
-from quarterdeck.client import Client, Clock, Config, Headers, Observer, Response, Stream, Transport
+from quarterdeck.client import Client, Clock, Config, Observer, Response, Stream, Transport
+from quarterdeck.client.call import WRITES
 from quarterdeck.client.clock import Random
+from quarterdeck.client.transport import Headers
 from quarterdeck.errors import ConnectError, ReadTimeout, StreamClosed
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing.fault import (
-    WRITES,
     Break,
     FaultPlan,
     LoseAnswer,
@@ -31,8 +32,6 @@ from quarterdeck.testing.fault import (
     WatchError,
 )
 from quarterdeck.testing.stream import WatchedStream, failure
-
-__all__ = ["Exchange", "Link"]
 
 SWALLOW: Final = 60.0
 """Seconds after which a request into a silent cut gives up, unless it brings a time-out of its own."""

@@ -7,8 +7,6 @@ import msgspec
 
 from quarterdeck.api import Writable
 
-__all__ = ["EventLog", "LoggedEvent"]
-
 
 class LoggedEvent(msgspec.Struct, frozen=True):
     """One event as its author recorded it."""

@@ -18,8 +18,6 @@ from quarterdeck.testing.fault import FaultPlan
 from quarterdeck.testing.link import Link
 from quarterdeck.testing.recorder import EventLog
 
-__all__ = ["ManagerRun", "OperatorRun"]
-
 _STEP: Final = 0.001
 _NOT_SERVED: Final = -1
 _PAUSE: Final = 0.3

@@ -10,8 +10,6 @@ import msgspec
 from quarterdeck.client import Clock, Stream
 from quarterdeck.testing.fault import FaultPlan, RequestTarget, SilenceWatch, WatchEnd, WatchError
 
-__all__ = ["WatchedStream", "failure"]
-
 _REASONS: Final = {
     400: "BadRequest",
     401: "Unauthorized",

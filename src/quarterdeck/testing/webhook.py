@@ -26,8 +26,6 @@ from quarterdeck.runtime.webhook import (
 )
 from quarterdeck.testing.clock import VirtualLoop
 
-__all__ = ["ServedWebhooks", "install_webhooks", "localized", "serve_webhooks"]
-
 HOST: Final = "127.0.0.1"
 FIELD_MANAGER: Final = "quarterdeck-testing"
 PATIENCE: Final = 0.01

@@ -17,23 +17,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from quarterdeck.errors import ConfigError
 
-__all__ = [
-    "NAME_LIMIT",
-    "alternative_name",
-    "certificates_in",
-    "dns_names_of",
-    "expiry_of",
-    "has_key",
-    "is_signed_by",
-    "issue",
-    "issue_client",
-    "key_pem",
-    "lifetime_used",
-    "load_key",
-    "make_authority",
-    "to_pem",
-]
-
 SKEW: Final = timedelta(minutes=5)
 """Certificates begin a little in the past: clocks differ."""
 NAME_LIMIT: Final = 64

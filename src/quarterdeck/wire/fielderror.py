@@ -14,23 +14,6 @@ import msgspec
 
 from . import gostyle
 
-__all__ = [
-    "ErrorKind",
-    "FieldError",
-    "duplicate",
-    "forbidden",
-    "internal",
-    "invalid",
-    "invalid_without_value",
-    "joined_text",
-    "not_found",
-    "not_supported",
-    "required",
-    "too_long",
-    "too_many",
-    "type_invalid",
-]
-
 
 class ErrorKind(Enum):
     """The value is the reason of the Status cause."""

@@ -6,8 +6,6 @@ import math
 import re
 from typing import Final
 
-__all__ = ["fixed_text", "float_text", "json_float", "parse_float", "parse_int", "parse_uint"]
-
 _INT: Final = re.compile(r"[+-]?[0-9]+")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _HEX: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")

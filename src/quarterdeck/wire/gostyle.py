@@ -16,21 +16,6 @@ from quarterdeck.api import to_dict
 
 from .gonumber import float_text, json_float
 
-__all__ = [
-    "ESCAPES",
-    "SPACE",
-    "encodable",
-    "escaped",
-    "float_text",
-    "json_text",
-    "plain",
-    "quote",
-    "scalar",
-    "syntax",
-    "trim_space",
-    "type_name",
-]
-
 ESCAPES: Final = {
     "\a": "\\a",
     "\b": "\\b",

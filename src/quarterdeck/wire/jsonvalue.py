@@ -6,8 +6,6 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-__all__ = ["deep_copy", "equal", "same", "without_nulls"]
-
 T = TypeVar("T")
 
 _encode: Final = msgspec.json.Encoder().encode

@@ -10,8 +10,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["POD_NETWORK", "NodeUsage", "node_socket"]
-
 POD_NETWORK: Final = ipaddress.IPv4Network("127.64.0.0/10")
 """Addresses of pods without a network of their own; the only loopback addresses that endpoints may have."""
 

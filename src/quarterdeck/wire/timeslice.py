@@ -15,8 +15,6 @@ from time import perf_counter
 from typing import Final
 from weakref import WeakKeyDictionary
 
-__all__ = ["SLICE", "TimeSlice"]
-
 SLICE: Final = 0.005
 """Seconds of continuous work before others get their turn."""
 

@@ -4,8 +4,6 @@ import posixpath
 from typing import Final
 from urllib.parse import quote
 
-__all__ = ["clean_path", "escape_path"]
-
 _UNESCAPED: Final = "$&+,/:;=@-_.~"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from quarterdeck.client import Call, Client, Proceed, Response, Verb
+from quarterdeck.client import Call, Client, Response
+from quarterdeck.client.call import Proceed, Verb
 
 Send: TypeAlias = Callable[[Call], Awaitable[Response]]
 

@@ -14,7 +14,8 @@ from quarterdeck.errors import ConfigError, InternalError, QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.program import exit_code_of
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.testing import EventLog, ManagerRun

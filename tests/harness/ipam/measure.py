@@ -10,13 +10,13 @@ import time
 from typing import Any, Final
 
 from quarterdeck.api import Key, Time
-from quarterdeck.client import apply_merge_patch
 from quarterdeck.operators.ipam.controllers.poolstatus import status_patch
 from quarterdeck.operators.ipam.logic.facts import Member, member_of, pool_facts
 from quarterdeck.operators.ipam.logic.network import Network, parse
 from quarterdeck.operators.ipam.logic.pooltable import PoolTable
 from quarterdeck.operators.ipam.logic.statuscalc import Limits, pool_status
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
+from quarterdeck.wire.patch import apply_merge_patch
 
 POOL: Final = Key("default", "p")
 NOW: Final = Time("2030-01-01T00:00:00Z")

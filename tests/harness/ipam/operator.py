@@ -16,7 +16,8 @@ from quarterdeck.client import Clock, Config, Observer
 from quarterdeck.operators.ipam.assembly import IpamOperator
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.health import MetricsServer
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.webhook import UrlTarget, webhook_configurations

@@ -15,7 +15,8 @@ from quarterdeck.operators.kai.assembly import metrics_of, set_up
 from quarterdeck.operators.kai.controllers import SchedulingCycle
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.webhooks import pod_group_webhook, pod_webhook, queue_webhook
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.webhook import UrlTarget, webhook_configurations
 from quarterdeck.scheduler.decision import CycleResult
 from quarterdeck.scheduler.settings import Settings

@@ -15,8 +15,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quarterdeck.client import apply_merge_patch
 from quarterdeck.operators.nodegroup import names
+from quarterdeck.wire.patch import apply_merge_patch
 from tests.harness.case import Case, CaseFailure
 from tests.harness.kind import KnownWords
 from tests.harness.objects import warnings_of

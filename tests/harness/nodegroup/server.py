@@ -25,7 +25,8 @@ from quarterdeck.operators.nodegroup.webhooks import (
     policy_webhook,
     simple_webhook,
 )
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.webhook import AdmissionWebhook, UrlTarget, webhook_configurations
 from quarterdeck.testing import Link, ServedWebhooks, serve_webhooks
 from tests.harness.case import CaseFailure

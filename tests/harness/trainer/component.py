@@ -20,7 +20,8 @@ from quarterdeck.cluster.placement import controller as placement
 from quarterdeck.operators.jobset.controllers import jobset_controller
 from quarterdeck.operators.trainer.assembly import TrainerOperator
 from quarterdeck.runtime.cache import CacheOptions
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.testing import Link, ManagerRun, TestCluster
 from tests.harness.words import words

@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from quarterdeck.client import apply_merge_patch
+from quarterdeck.wire.patch import apply_merge_patch
 from tests.harness.case import CaseFailure
 from tests.harness.matching import MISSING
 from tests.harness.words import Table, Tagged, Words, words

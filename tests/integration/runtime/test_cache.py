@@ -11,7 +11,8 @@ import pytest
 
 from quarterdeck.api import GroupVersionKind, ObjectMeta
 from quarterdeck.api.k8s.core import ConfigMap
-from quarterdeck.client import Call, ProceedStream, Stream, metadata_of
+from quarterdeck.client import Call, Stream, metadata_of
+from quarterdeck.client.call import ProceedStream
 from quarterdeck.errors import BadRequest, Invalid
 from quarterdeck.runtime.cache import Cache, CacheOptions
 from quarterdeck.testing import (

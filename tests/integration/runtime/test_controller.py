@@ -18,20 +18,14 @@ from quarterdeck.api.k8s.apiextensions import CustomResourceDefinition
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from quarterdeck.client import Client
-from quarterdeck.runtime import (
-    CacheOptions,
-    Cluster,
-    Context,
-    GracePeriodExceeded,
-    Group,
-    KindSource,
-    Manager,
-    ManagerOptions,
-    Result,
-    mapped,
-)
+from quarterdeck.runtime import CacheOptions, Context, Manager, ManagerOptions, Result
 from quarterdeck.runtime.cache import HealthState
 from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.handler import mapped
+from quarterdeck.runtime.controller.source import KindSource
+from quarterdeck.runtime.loop.runnable import Group
+from quarterdeck.runtime.manager.cluster import Cluster
+from quarterdeck.runtime.manager.option import GracePeriodExceeded
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.testing import (
     DelayEvents,

@@ -20,13 +20,15 @@ from quarterdeck.api import UNSET, Condition, Key, Maybe, Model, ObjectMeta, Res
 from quarterdeck.api.k8s.apiextensions import CustomResourceDefinition
 from quarterdeck.api.k8s.core import ConfigMap, Namespace
 from quarterdeck.apiserver.server import ApiServer
-from quarterdeck.client import Call, Client, Config, ProceedStream, Response, Stream, intercept
+from quarterdeck.client import Call, Client, Config, Response, Stream, intercept
+from quarterdeck.client.call import ProceedStream
 from quarterdeck.client.inprocess import InProcessTransport
 from quarterdeck.errors import Conflict, NotFound, TooManyRequests, ignore_already_exists
 from quarterdeck.runtime.cache import Cache, CacheOptions, HealthState, field, label, owned_by, owner_uid
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 

@@ -13,35 +13,44 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from quarterdeck.api import (
-    EMPTY_MAP,
     UNSET,
+    Column,
+    Condition,
+    Duration,
+    Map,
+    Maybe,
+    Model,
+    Quantity,
+    Resource,
+    Seq,
+    Time,
+    crd,
+    omitempty,
+)
+from quarterdeck.api.crd import WebhookConversion
+from quarterdeck.api.crdcompat import compare_crds
+from quarterdeck.api.crdimport import module_from_crd
+from quarterdeck.api.instant import MicroTime
+from quarterdeck.api.intorstring import IntOrString
+from quarterdeck.api.k8s import PodSpec, PodTemplateSpec
+from quarterdeck.api.marker import (
     AllOf,
     AnyOf,
     Atomic,
     Cel,
-    Column,
-    Condition,
     Default,
     Doc,
-    Duration,
     Embedded,
     Enum,
     Format,
     Ge,
     Gt,
     Int32,
-    IntOrString,
-    JsonField,
-    JsonObjectField,
     Le,
     Len,
     ListMap,
     ListSet,
     Lt,
-    Map,
-    Maybe,
-    MicroTime,
-    Model,
     MultipleOf,
     Not,
     Nullable,
@@ -49,22 +58,13 @@ from quarterdeck.api import (
     Optional,
     Pattern,
     Preserve,
-    Quantity,
     Required,
-    Resource,
-    Scale,
     Schema,
-    Seq,
-    Time,
     Unique,
-    WebhookConversion,
-    compare_crds,
-    crd,
-    module_from_crd,
-    omitempty,
-    schema_of,
 )
-from quarterdeck.api.k8s import PodSpec, PodTemplateSpec
+from quarterdeck.api.model import EMPTY_MAP, JsonField, JsonObjectField
+from quarterdeck.api.resource import Scale
+from quarterdeck.api.schema import schema_of
 from quarterdeck.errors import SchemaError
 
 from .widget import Widget

@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.api import (
-    DynamicObject,
-    FrozenMap,
-    MapView,
-    PartialObjectMetadata,
-    SeqView,
-    Writable,
-    freeze,
-    thaw,
-)
+from quarterdeck.api import DynamicObject, PartialObjectMetadata, Writable
+from quarterdeck.api.frozen import FrozenMap, MapView, SeqView, freeze, thaw
 from quarterdeck.errors import SchemaError
 
 DOCUMENT: dict[str, Any] = {

@@ -3,35 +3,28 @@
 import pytest
 
 from quarterdeck.api import (
-    Conditions,
     GroupVersionKind,
-    GroupVersionResource,
     Key,
     ObjectMeta,
     Scheme,
     Time,
-    add_finalizer,
+    controller_of,
+    is_controlled_by,
+    set_controller_reference,
+)
+from quarterdeck.api.childname import child_name, content_hash
+from quarterdeck.api.condition import Conditions, find_condition, is_condition_false, is_condition_true
+from quarterdeck.api.finalizer import add_finalizer, finalizer_patch, has_finalizer, remove_finalizer
+from quarterdeck.api.k8s import ConfigMap, Node, Pod, k8s_scheme
+from quarterdeck.api.kind import GroupVersionResource
+from quarterdeck.api.label import (
     check_dns1035_label,
     check_dns1123_label,
     check_dns1123_subdomain,
     check_label_value,
     check_qualified_name,
-    child_name,
-    content_hash,
-    controller_of,
-    finalizer_patch,
-    find_condition,
-    has_finalizer,
-    has_owner,
-    is_condition_false,
-    is_condition_true,
-    is_controlled_by,
-    remove_finalizer,
-    remove_owner_reference,
-    set_controller_reference,
-    set_owner_reference,
 )
-from quarterdeck.api.k8s import ConfigMap, Node, Pod, k8s_scheme
+from quarterdeck.api.owner import has_owner, remove_owner_reference, set_owner_reference
 from quarterdeck.errors import AlreadyOwned
 
 from .widget import Widget, WidgetSpec

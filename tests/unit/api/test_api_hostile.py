@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quarterdeck.api import DynamicObject, decode, decode_json
+from quarterdeck.api import DynamicObject, decode
+from quarterdeck.api.codec import decode_json
 from quarterdeck.errors import SchemaError
 
 from .widget import Widget

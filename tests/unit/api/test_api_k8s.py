@@ -9,22 +9,12 @@ import msgspec
 import pytest
 from msgspec import UnsetType
 
-from quarterdeck.api import (
-    Duration,
-    IntOrString,
-    JsonField,
-    JsonObjectField,
-    MicroTime,
-    ObjectMeta,
-    Quantity,
-    Resource,
-    Time,
-    decode,
-    encode,
-)
+from quarterdeck.api import Duration, ObjectMeta, Quantity, Resource, Time, decode, encode
+from quarterdeck.api.instant import MicroTime
+from quarterdeck.api.intorstring import IntOrString
 from quarterdeck.api.k8s import Deployment, Pod, Secret, k8s_scheme
 from quarterdeck.api.k8s.admission import AdmissionReview, ConversionReview
-from quarterdeck.api.model import UNKNOWN_KEY
+from quarterdeck.api.model import UNKNOWN_KEY, JsonField, JsonObjectField
 from quarterdeck.apiserver.document import typetable
 
 KINDS = tuple(k8s_scheme())

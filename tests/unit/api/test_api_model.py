@@ -9,21 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.api import (
-    UNSET,
-    Condition,
-    FrozenMap,
-    ObjectMeta,
-    Resource,
-    Time,
-    decode,
-    encode,
-    thaw,
-    to_python,
-    to_wire,
-    value_or,
-)
+from quarterdeck.api import UNSET, Condition, ObjectMeta, Resource, Time, decode, encode, value_or
+from quarterdeck.api.frozen import FrozenMap, thaw
 from quarterdeck.api.k8s import Container, Pod, PodSpec
+from quarterdeck.api.naming import to_python, to_wire
 from quarterdeck.errors import SchemaError
 
 from .widget import Part, Widget, WidgetSpec, WidgetStatus

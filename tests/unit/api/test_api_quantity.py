@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.api import (
-    Quantity,
+from quarterdeck.api import Quantity
+from quarterdeck.api.quantity import (
     QuantityFormat,
     add_quantities,
     max_quantities,

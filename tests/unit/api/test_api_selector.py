@@ -6,13 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.api import (
-    FieldSelector,
-    LabelSelector,
-    LabelSelectorRequirement,
-    Requirement,
-    Selector,
-)
+from quarterdeck.api import LabelSelector, Selector
+from quarterdeck.api.meta import LabelSelectorRequirement
+from quarterdeck.api.selector import FieldSelector, Requirement
 from quarterdeck.errors import SchemaError
 
 

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.api import Duration, MicroTime, Time, resolve_percent
+from quarterdeck.api import Duration, Time
+from quarterdeck.api.instant import MicroTime
+from quarterdeck.api.intorstring import resolve_percent
 
 
 def test_time_is_written_with_whole_seconds_in_utc() -> None:

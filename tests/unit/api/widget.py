@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from quarterdeck.api import (
-    EMPTY_MAP,
     UNSET,
     Column,
     Condition,
-    JsonField,
-    JsonObjectField,
-    ListMap,
     Map,
     Maybe,
     Model,
@@ -19,9 +15,10 @@ from quarterdeck.api import (
     Resource,
     Seq,
     Time,
-    field,
     omitempty,
 )
+from quarterdeck.api.marker import ListMap
+from quarterdeck.api.model import EMPTY_MAP, JsonField, JsonObjectField, field
 
 
 class Part(Model):

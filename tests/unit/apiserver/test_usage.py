@@ -11,7 +11,7 @@ import pytest
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.client import Client, InProcessTransport
 from quarterdeck.cluster.controllers import ClusterControllers
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import NotFound
 from quarterdeck.testing import run

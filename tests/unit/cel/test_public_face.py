@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import quarterdeck.cel as cel
-from quarterdeck.cel.rule import rules
 
 
 def test_the_public_names_are_these() -> None:
@@ -46,4 +45,3 @@ def test_the_public_names_are_these() -> None:
         "type_from_schema",
     }
     assert all(hasattr(cel, name) for name in cel.__all__)
-    assert all(hasattr(rules, name) for name in rules.__all__)

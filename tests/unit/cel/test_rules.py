@@ -6,14 +6,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.cel.rule.rules import (
-    ABSENT,
-    OMITTED,
-    CompiledRules,
-    RuleError,
-    RuleViolation,
-    rule_json,
-)
+from quarterdeck.cel.rule.check import RuleError, rule_json
+from quarterdeck.cel.rule.rules import ABSENT, OMITTED, CompiledRules, RuleViolation
 
 
 def with_rule(rule: str, properties: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:

@@ -11,19 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from quarterdeck.client import (
-    Anonymous,
-    BasicAuth,
-    Config,
-    ExecOptions,
-    ExecPlugin,
-    FileToken,
-    HttpTransport,
-    Impersonation,
-    StaticToken,
-    TlsOptions,
-    user_agent,
-)
+from quarterdeck.client import Config, HttpTransport, Impersonation, TlsOptions
+from quarterdeck.client.config import ExecOptions, user_agent
+from quarterdeck.client.credential import Anonymous, BasicAuth, ExecPlugin, FileToken, StaticToken
 from quarterdeck.errors import ConfigError
 
 from .wireserver import FakeClock

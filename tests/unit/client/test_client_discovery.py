@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import DynamicObject, GroupKind, GroupVersionKind
+from quarterdeck.api import DynamicObject, GroupVersionKind
+from quarterdeck.api.kind import GroupKind
 from quarterdeck.client import Response
 from quarterdeck.errors import NoKindMatch, NotFound
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import uvloop
 
-from quarterdeck.client import HttpTransport, StaticToken, TlsOptions, line_batches
+from quarterdeck.client import HttpTransport, TlsOptions
+from quarterdeck.client.credential import StaticToken
+from quarterdeck.client.line import line_batches
 from quarterdeck.errors import ConfigError, ConnectError, ProtocolError, ReadTimeout, StreamClosed
 
 from .wireserver import Authority, Seen, WireServer, always, reply, serving

@@ -14,33 +14,24 @@ import pytest
 
 from quarterdeck.api import (
     UNSET,
-    Atomic,
-    Cel,
     Column,
     Condition,
-    Conditions,
     DynamicObject,
-    Ge,
     GroupVersionKind,
-    IntOrString,
-    Le,
-    ListMap,
     Maybe,
     Model,
     ObjectMeta,
-    OneOf,
     Quantity,
     Resource,
-    Scale,
     Selector,
     Seq,
     Time,
-    add_finalizer,
     crd,
-    finalizer_patch,
     omitempty,
-    remove_finalizer,
 )
+from quarterdeck.api.condition import Conditions
+from quarterdeck.api.finalizer import add_finalizer, finalizer_patch, remove_finalizer
+from quarterdeck.api.intorstring import IntOrString
 from quarterdeck.api.k8s import (
     ConfigMap,
     Container,
@@ -61,6 +52,8 @@ from quarterdeck.api.k8s.authentication import TokenRequestSpec
 from quarterdeck.api.k8s.autoscaling import MetricSpec
 from quarterdeck.api.k8s.resource import ResourceClaimTemplateSpec
 from quarterdeck.api.k8s.scale import ScaleSpec
+from quarterdeck.api.marker import Atomic, Cel, Ge, Le, ListMap, OneOf
+from quarterdeck.api.resource import Scale
 from quarterdeck.client import (
     Bookmark,
     Client,
@@ -70,11 +63,11 @@ from quarterdeck.client import (
     StrategicMergePatch,
     WatchEvent,
     dry_run,
-    field_validation,
     merge_from,
     metadata_of,
     retry_on_conflict,
 )
+from quarterdeck.client.wrapper import field_validation
 from quarterdeck.errors import (
     AlreadyExists,
     ApplyConflict,

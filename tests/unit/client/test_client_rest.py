@@ -6,23 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from quarterdeck.client import (
-    DEFAULT_BACKOFF,
-    DEFAULT_RETRY,
-    Backoff,
-    Headers,
-    Lane,
-    LaneName,
-    LogOnce,
-    RequestRecord,
-    Response,
-    RestClient,
-    Stream,
-    log_every_warning,
-    retry_on_conflict,
-)
-from quarterdeck.client.lane import TokenBucket
-from quarterdeck.client.warning import parse_warning
+from quarterdeck.client import Backoff, RequestRecord, Response, Stream, retry_on_conflict
+from quarterdeck.client.backoff import DEFAULT_BACKOFF, DEFAULT_RETRY
+from quarterdeck.client.lane import Lane, LaneName, TokenBucket
+from quarterdeck.client.rest import RestClient
+from quarterdeck.client.transport import Headers
+from quarterdeck.client.warning import LogOnce, log_every_warning, parse_warning
 from quarterdeck.errors import (
     AlreadyExists,
     ApiError,

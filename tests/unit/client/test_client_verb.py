@@ -16,15 +16,14 @@ from quarterdeck.api import (
     Resource,
     Scheme,
     Selector,
-    Status,
 )
 from quarterdeck.api.k8s import ConfigMap, Deployment, Eviction, Lease, Namespace, Pod, ScaleSubresource
 from quarterdeck.api.k8s.scale import ScaleSpec
+from quarterdeck.api.meta import Status
 from quarterdeck.client import (
     Bookmark,
     Client,
     JsonPatch,
-    LaneName,
     MergePatch,
     Response,
     StrategicMergePatch,
@@ -32,14 +31,14 @@ from quarterdeck.client import (
     WatchEvent,
     dry_run,
     field_owner,
-    field_validation,
     intercept,
     merge_from,
     metadata_of,
     namespaced,
-    raise_once,
 )
 from quarterdeck.client.call import Call, Proceed, ProceedStream
+from quarterdeck.client.lane import LaneName
+from quarterdeck.client.wrapper import field_validation, raise_once
 from quarterdeck.errors import Conflict, Expired, NotFound, ProtocolError
 
 from .wireserver import Asked, FunctionTransport, chunks, in_process, status

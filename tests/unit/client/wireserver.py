@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from quarterdeck.client import Client, Headers, Response, Stream
+from quarterdeck.client import Client, Response, Stream
+from quarterdeck.client.transport import Headers
 
 
 class Seen(msgspec.Struct):

@@ -7,7 +7,7 @@ import pytest
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import PersistentVolume, PersistentVolumeClaim, Pod, ResourceClaim
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.volume.names import SIMULATED_PROVISIONER
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.testing import FaultPlan, TestCluster, eventually

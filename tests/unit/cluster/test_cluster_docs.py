@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quarterdeck.cluster.choice import ControllerChoice
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 

@@ -13,8 +13,8 @@ from quarterdeck.api.k8s.pod import EphemeralContainer
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.node.behavior import Behavior, Script
 from quarterdeck.cluster.node.kubelet import Kubelet
-from quarterdeck.cluster.node.profile import PlannedNode
-from quarterdeck.cluster.node.registration import HOSTS, NodeSettings, make_node
+from quarterdeck.cluster.node.profile import NodeSettings, PlannedNode
+from quarterdeck.cluster.node.registration import HOSTS, make_node
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 from quarterdeck.runtime.loop.clock import LoopClock, time_now

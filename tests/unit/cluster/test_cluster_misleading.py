@@ -11,7 +11,7 @@ import pytest
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import Node, Pod
 from quarterdeck.client import Client
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.placement.controller import SchedulerSettings
 from quarterdeck.cluster.podgc import QUARANTINE, pod_gc_controller
 from quarterdeck.cluster.workload import Workloads

@@ -10,7 +10,7 @@ import pytest
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import Node, Pod
 from quarterdeck.client import Client, JsonPatch, MergePatch
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.placement.controller import SchedulerSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager

@@ -20,7 +20,7 @@ from quarterdeck.api.k8s import (
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.choice import ControllerChoice
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.testing import FaultPlan, TestCluster, eventually
 

@@ -13,7 +13,7 @@ from quarterdeck.client import Client
 from quarterdeck.cluster.controllers import add_controllers
 from quarterdeck.cluster.node.behavior import Behavior
 from quarterdeck.cluster.node.kubelet import Kubelet
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.operators.jobset.controllers import jobset_controller
 from quarterdeck.operators.jobset.logic.defaults import with_defaults

@@ -14,7 +14,8 @@ from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.loop.clock import LoopClock
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 

@@ -7,7 +7,7 @@ import sys
 
 import quarterdeck.runtime as runtime
 from quarterdeck.runtime import cache
-from quarterdeck.runtime.manager.manager import ManagerMetrics
+from quarterdeck.runtime.manager.option import ManagerMetrics
 from quarterdeck.runtime.metrics import RuntimeMetrics
 
 

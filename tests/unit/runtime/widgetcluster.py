@@ -10,7 +10,8 @@ from quarterdeck.api import DynamicObject, GroupVersionKind, Resource
 from quarterdeck.api.k8s.core import Namespace
 from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.api.meta import ObjectMeta
-from quarterdeck.client import Headers, Response, Stream, Transport
+from quarterdeck.client import Response, Stream, Transport
+from quarterdeck.client.transport import Headers
 from quarterdeck.errors import AlreadyExists
 from quarterdeck.testing import FaultPlan, Link, Refuse, TestCluster
 

@@ -17,7 +17,7 @@ from quarterdeck.api import DynamicObject, GroupVersionKind, Key, ObjectMeta, cr
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.k8s.core import ConfigMap, Namespace
 from quarterdeck.client import Client, Config
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import ConfigError, Conflict, Forbidden, NotFound
 from quarterdeck.runtime import Context, LeaderElectionLost, Manager, Requeue, Result

@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 
 from quarterdeck.api.quantity import Quantity
 
-__all__ = ["Amounts", "amounts_of", "exceeding", "increase", "mask", "to_text", "without_zeros"]
-
 Amounts: TypeAlias = Mapping[str, Quantity]
 
 

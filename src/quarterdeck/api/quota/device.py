@@ -11,8 +11,6 @@ from quarterdeck.api.quantity import Quantity
 from quarterdeck.api.quota.amount import Amounts
 from quarterdeck.api.quota.evaluator import Document, Evaluator, Operation
 
-__all__ = ["DeviceClaimEvaluator"]
-
 _DEVICES: Final = ".deviceclass.resource.k8s.io/devices"
 _MOST: Final = 32
 """Devices a request for all of them gets at most."""

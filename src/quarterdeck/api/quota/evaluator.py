@@ -13,8 +13,6 @@ from quarterdeck.api.quantity import Quantity
 from quarterdeck.api.quota.amount import Amounts
 from quarterdeck.errors import SchemaError
 
-__all__ = ["Document", "Evaluator", "Operation", "count_name", "is_selected", "scope_selectors"]
-
 Document: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Literal["CREATE", "UPDATE"]
 ONE: Final = Quantity("1")

@@ -10,8 +10,6 @@ from quarterdeck.api.quantity import Quantity, max_quantities, sum_quantities
 from quarterdeck.api.quota.amount import Amounts, amounts_of
 from quarterdeck.api.quota.evaluator import ONE, Document, Evaluator, Operation, is_selected
 
-__all__ = ["PodEvaluator", "pod_limits", "pod_requests"]
-
 _HUGE_PAGES: Final = "hugepages-"
 _DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 _REQUESTS: Final = "requests."

@@ -11,8 +11,6 @@ from quarterdeck.api.quota.pod import PodEvaluator
 from quarterdeck.api.quota.service import ServiceEvaluator
 from quarterdeck.api.quota.volume import VolumeClaimEvaluator
 
-__all__ = ["SPECIAL_RESOURCES", "evaluator_of", "is_ignored"]
-
 _ALIASES: Final = ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")
 _SPECIAL: Final[tuple[Evaluator, ...]] = (
     PodEvaluator(),

@@ -8,8 +8,6 @@ from quarterdeck.api.quantity import Quantity
 from quarterdeck.api.quota.amount import Amounts
 from quarterdeck.api.quota.evaluator import ONE, Document, Evaluator, Operation
 
-__all__ = ["ServiceEvaluator"]
-
 _NODE_PORTS: Final = "services.nodeports"
 _LOAD_BALANCERS: Final = "services.loadbalancers"
 

@@ -8,8 +8,6 @@ from quarterdeck.api.quantity import Quantity
 from quarterdeck.api.quota.amount import Amounts
 from quarterdeck.api.quota.evaluator import ONE, Document, Evaluator, Operation, is_selected
 
-__all__ = ["VolumeClaimEvaluator"]
-
 _CLAIMS: Final = "persistentvolumeclaims"
 _STORAGE: Final = "requests.storage"
 _BY_CLASS: Final = ".storageclass.storage.k8s.io/"

@@ -8,18 +8,18 @@ the rest of the server; nothing in this package reads storage or schemas by itse
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from quarterdeck.api import GroupVersionKind as GroupVersionKind
-from quarterdeck.api import GroupVersionResource as GroupVersionResource
+from quarterdeck.api.jsonobject import Json
+from quarterdeck.api.kind import GroupVersionResource as GroupVersionResource
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
 from quarterdeck.apiserver.auth.user import UserInfo
 from quarterdeck.apiserver.resource.strategy import ClusterState, WriteContext
 
-Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 

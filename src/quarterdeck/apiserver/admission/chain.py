@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.apply import managed
 from quarterdeck.apiserver.auth.user import UserInfo, node_identity
@@ -35,8 +36,6 @@ from .plugin.podsecurity import PodSecurityConfiguration
 from .quota import QuotaAdmission, Quotas
 from .validatingpolicy import ValidatingPolicies
 from .webhooks import Webhooks
-
-Json = dict[str, Any]
 
 _BROKEN_OWNERSHIP: Final = (
     ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated "

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.access.policyexpression import Compiled, Composition
 from quarterdeck.cel.environment import Program
 from quarterdeck.cel.error import CelRuntimeError, EvalError
@@ -20,8 +21,6 @@ from .attributes import Attributes, Host
 from .matching import Match
 from .review import request_facts
 from .version import VersionedPair
-
-Json = dict[str, Any]
 
 #: what one expression may cost
 _COST_LIMIT: Final = 1_000_000

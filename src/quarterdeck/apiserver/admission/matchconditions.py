@@ -18,8 +18,6 @@ from .expression import CONDITIONS_BUDGET, Activation, Budget, ExpressionError, 
 from .matching import Match
 from .version import VersionedPair
 
-Json = dict[str, Any]
-
 
 class ConditionError(QuarterdeckError):
     """Conditions could not be evaluated and failurePolicy is Fail."""

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.metadata import selector_matches
 
@@ -21,8 +22,6 @@ from .attributes import (
     Host,
     labels_of,
 )
-
-Json = dict[str, Any]
 
 _EXEMPT_GROUP: Final = "admissionregistration.k8s.io"
 _EXEMPT: Final = frozenset(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.builtin.access.policyexpression import (
     JSON_PATCHES,
@@ -34,8 +35,6 @@ from .objectpatch import patched
 from .policies import Binding, PolicyTable, namespace_of
 from .policycall import Call, PolicyHead, activation_of, calls_of, policy_head
 from .version import VersionedPair, VersionedView
-
-Json = dict[str, Any]
 
 _PLUGIN: Final = "MutatingAdmissionPolicy"
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.errors import PatchError
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.patch import apply_json_patch
 
 from .attributes import GroupVersionKind
-
-Json = dict[str, Any]
 
 
 def patched(document: Json, operations: Sequence[Any]) -> Json:

@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.metadata import selector_matches
 from quarterdeck.errors import QuarterdeckError
@@ -19,7 +20,6 @@ from quarterdeck.errors import QuarterdeckError
 from .attributes import Attributes, GroupVersionKind, GroupVersionResource, Host, labels_of
 from .matching import Criteria, Match, criteria, is_exempt
 
-Json = dict[str, Any]
 _Key = tuple[str, str, str, str]
 #: groups of questions about identity and access: a policy about these could lock everybody out
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.builtin.access.policyexpression import Composition, Scope
 
@@ -21,7 +22,6 @@ from .matching import Criteria, Match, criteria
 from .policies import Binding, ConfigurationError, P, definition_match, params_of
 from .version import VersionedPair
 
-Json = dict[str, Any]
 #: told what is wrong with a policy, or with one of its bindings
 Failed = Callable[[Binding | None, str], None]
 

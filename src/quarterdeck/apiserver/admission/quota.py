@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.quota import SPECIAL_RESOURCES, Amounts, evaluator_of, is_ignored
 from quarterdeck.api.quota.evaluator import Operation
 from quarterdeck.apiserver import status
@@ -24,7 +25,6 @@ from quarterdeck.wire import wallclock
 from .attributes import Attributes
 from .quotacheck import Balance, Charge, QuotaRefusal, take
 
-Json = dict[str, Any]
 _ATTEMPTS: Final = 100
 """How often a batch is settled anew because somebody else changed a quota meanwhile."""
 

@@ -6,17 +6,17 @@ The texts of refusals are upstream's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from quarterdeck.api import Quantity, sum_quantities
+from quarterdeck.api import Quantity
+from quarterdeck.api.jsonobject import Json
+from quarterdeck.api.quantity import sum_quantities
 from quarterdeck.api.quota import Amounts, Evaluator, amounts_of, mask, to_text
 from quarterdeck.api.quota.amount import exceeding, increase, without_zeros
 from quarterdeck.api.quota.evaluator import Operation
 from quarterdeck.errors import QuarterdeckError
-
-Json = dict[str, Any]
 
 
 class QuotaRefusal(QuarterdeckError):

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
@@ -20,8 +21,6 @@ from quarterdeck.wire import gostyle
 from .attributes import Attributes
 from .matching import Match
 from .version import VersionedPair
-
-Json = dict[str, Any]
 
 KNOWN_VERSIONS: Final = ("v1", "v1beta1")
 _encode = msgspec.json.Encoder().encode

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.builtin.access.policyexpression import (
     TEXT_OR_NULL,
@@ -27,8 +28,6 @@ from .matchconditions import ConditionError
 from .policies import Binding, PolicyTable, namespace_of
 from .policycall import Call, Failed, PolicyHead, activation_of, calls_of, policy_head
 from .version import VersionCache, VersionedPair
-
-Json = dict[str, Any]
 
 _CODES: Final = {"Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413, "Unauthorized": 401}
 _MAX_MESSAGE: Final = 5 * 1024

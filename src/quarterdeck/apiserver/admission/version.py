@@ -7,13 +7,10 @@ before it. `VersionedPair` is the read-only form for validating admission.
 
 from __future__ import annotations
 
-from typing import Any
-
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 
 from .attributes import Attributes, GroupVersionKind, Host
-
-Json = dict[str, Any]
 
 
 class VersionedPair:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.decoding import go_json_error
 from quarterdeck.apiserver.webhookclient import (
@@ -33,8 +34,6 @@ from .matching import Criteria, Match, is_exempt, rule
 from .objectpatch import check_kind, patched
 from .review import KNOWN_VERSIONS, Response, ReviewFault, encode_review, read_response, refusal
 from .version import VersionCache, VersionedPair, VersionedView
-
-Json = dict[str, Any]
 
 _PLUGIN: Final = "MutatingAdmissionWebhook"
 _DEFAULT_TIMEOUT: Final = 10

@@ -17,8 +17,6 @@ from quarterdeck.errors import QuarterdeckError
 from .fieldset import LEAF, FieldSet, union
 from .typed import ABSENT, AnyType, ItemError, ListType, MapType, Scalar, Type, TypeModel
 
-__all__ = ["Comparison", "TypedError", "compare", "field_set", "same_value", "whole"]
-
 Same: TypeAlias = Callable[[Any, Any], bool]
 #: (added, modified, removed) nodes; None where nothing is
 _Delta: TypeAlias = tuple[FieldSet | None, FieldSet | None, FieldSet | None]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
+
 from .merge import merge
 from .typed import AnyType, ListType, MapType, Type, TypeModel
 from .validate import error_text, validate
-
-Json = dict[str, Any]
 
 
 def merge_configuration(model: TypeModel, live: Json, configuration: Json) -> Json:

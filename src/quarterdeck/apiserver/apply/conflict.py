@@ -12,8 +12,6 @@ from . import fieldset
 from .fieldset import FieldSet
 from .managed import Identity
 
-__all__ = ["Conflicts"]
-
 
 class Conflicts(QuarterdeckError):
     """What each other manager owns of the fields that would change."""

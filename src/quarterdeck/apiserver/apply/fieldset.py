@@ -19,23 +19,6 @@ import msgspec
 
 from . import pathelement
 
-__all__ = [
-    "LEAF",
-    "FieldSet",
-    "contains",
-    "decode",
-    "difference",
-    "from_paths",
-    "intersection",
-    "is_empty",
-    "leaves",
-    "ordered",
-    "paths",
-    "recursive_difference",
-    "render",
-    "union",
-]
-
 FieldSet: TypeAlias = dict[str, "FieldSet"]
 #: a path: the elements from the root down
 Path: TypeAlias = tuple[str, ...]

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire import gostyle
 
 from . import fieldset
@@ -18,10 +19,6 @@ from .compare import TypedError, compare, field_set
 from .fieldset import FieldSet
 from .typed import TypeModel
 from .validate import validate
-
-__all__ = ["ANNOTATION", "MANAGER", "owned_fields", "refresh"]
-
-Json = dict[str, Any]
 
 MANAGER: Final = "kubectl"
 ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"

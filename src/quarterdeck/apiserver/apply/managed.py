@@ -9,24 +9,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire import gostyle
 
 from . import fieldset
 from .fieldset import FieldSet
-
-__all__ = [
-    "MAX_UPDATERS",
-    "Entry",
-    "Identity",
-    "Managed",
-    "cap_updaters",
-    "decode",
-    "encode",
-    "is_reset",
-    "read_stored",
-]
-
-Json = dict[str, Any]
 
 #: more Update entries than this and the oldest are merged into one per version
 MAX_UPDATERS: Final = 10

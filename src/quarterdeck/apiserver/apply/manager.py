@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.status import StatusError, bad_request
 
 from . import fieldset, lastapplied
@@ -21,9 +22,6 @@ from .managed import Managed, decode, encode, is_reset, read_stored
 from .typed import TypeModel
 from .write import Rules, Write, kind_text
 
-__all__ = ["FieldManager", "restore_times"]
-
-Json = dict[str, Any]
 Convert = Callable[[Json, str], Json]
 
 

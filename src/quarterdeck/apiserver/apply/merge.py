@@ -12,8 +12,6 @@ from typing import Any
 from .fieldset import FieldSet
 from .typed import ABSENT, AnyType, ListType, MapType, Type, TypeModel
 
-__all__ = ["merge", "remove_items"]
-
 
 def merge(model: TypeModel, live: Any, config: Any) -> Any:
     """`live` with everything `config` states; nothing is removed. Both must fit the model."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.document import typetable
 
 from .typed import (
@@ -27,10 +28,6 @@ from .typed import (
     plain_map,
     schema_model,
 )
-
-__all__ = ["builtin_model", "custom_model", "object_meta"]
-
-Json = dict[str, Any]
 
 _ANYTHING: Final[AnyType] = any_type(ListType("atomic", UNTYPED), plain_map(DEDUCED))
 _LEAVES: Final[dict[str, Type]] = {

@@ -20,8 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.wire import gostyle
-
-__all__ = ["canonical", "field", "key", "render", "scalar", "sort_key", "value"]
+from quarterdeck.wire.gonumber import float_text
 
 # What json.Marshal escapes inside a string.
 _escaped: Final = re.compile('["\\\\<>&\x00-\x1f\u2028\u2029]').search
@@ -122,7 +121,7 @@ def _key_fields(text: str) -> dict[str, Any]:
 def _show(item: Any) -> str:
     # Numbers come out of fieldsV1 as float64, so a million reads 1e+06.
     if isinstance(item, int | float) and not isinstance(item, bool):
-        return gostyle.float_text(float(item))
+        return float_text(float(item))
     return gostyle.scalar(item)
 
 

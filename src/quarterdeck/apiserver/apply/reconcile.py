@@ -9,8 +9,6 @@ from __future__ import annotations
 from .fieldset import LEAF, FieldSet
 from .typed import DEDUCED, AnyType, ListType, MapType, Type, TypeModel
 
-__all__ = ["reconcile", "with_named_fields"]
-
 
 def reconcile(model: TypeModel, fields: FieldSet) -> FieldSet:
     """The set with every part below a node that has become atomic replaced by that node.

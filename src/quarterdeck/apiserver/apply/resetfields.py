@@ -11,8 +11,6 @@ from typing import Final
 
 from .fieldset import LEAF, FieldSet
 
-__all__ = ["CUSTOM_OWN_VERSION_ONLY", "builtin", "custom_resource"]
-
 #: subresources of custom resources whose ignored fields hold in the version of the request only
 CUSTOM_OWN_VERSION_ONLY: Final = frozenset([""])
 

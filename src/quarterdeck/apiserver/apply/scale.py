@@ -15,14 +15,13 @@ for a version without a scale subresource.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
+
+from quarterdeck.api.jsonobject import Json
 
 from . import fieldset
 from .managed import Entry, Managed, encode, read_stored
 
-__all__ = ["API_VERSION", "to_parent", "to_scale"]
-
-Json = dict[str, Any]
 Path = tuple[str, ...]
 
 API_VERSION: Final = "autoscaling/v1"

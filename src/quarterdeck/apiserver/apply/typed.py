@@ -16,30 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 
 from . import pathelement
-
-__all__ = [
-    "ABSENT",
-    "BOOLEAN",
-    "DEDUCED",
-    "NUMERIC",
-    "STRING",
-    "UNTYPED",
-    "UNTYPED_SCALAR",
-    "AnyType",
-    "ItemError",
-    "ListType",
-    "MapType",
-    "Scalar",
-    "Type",
-    "TypeModel",
-    "schema_model",
-]
-
-Json = dict[str, Any]
 
 #: no value where None is one
 ABSENT: Final[Any] = type("Absent", (), {"__repr__": lambda _: "ABSENT", "__slots__": ()})()

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from quarterdeck.wire import gostyle
+from quarterdeck.wire.gonumber import float_text
 
 from .typed import DEDUCED, UNTYPED, AnyType, ItemError, ListType, MapType, Scalar, Type, TypeModel
-
-__all__ = ["error_text", "validate"]
 
 #: (path, message)
 Problem = tuple[str, str]
@@ -89,7 +88,7 @@ def _show_element(type_: ListType, item: Any) -> str:
 
 
 def _show(value: Any) -> str:
-    return gostyle.float_text(value) if isinstance(value, float) else gostyle.scalar(value)
+    return float_text(value) if isinstance(value, float) else gostyle.scalar(value)
 
 
 def _scalar_message(type_: Scalar, value: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.status import bad_request, plain_error
 
 from . import fieldset, lastapplied
@@ -22,10 +23,6 @@ from .merge import merge, remove_items
 from .reconcile import reconcile, with_named_fields
 from .typed import TypeModel
 from .validate import error_text, validate
-
-__all__ = ["Rules", "Write", "kind_text"]
-
-Json = dict[str, Any]
 
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 _NEVER_OWNED: Final[FieldSet] = {

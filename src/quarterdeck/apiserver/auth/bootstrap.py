@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
+
 from .rbac import GROUP
 from .rule import Rule, parse_rules
 
@@ -22,7 +24,6 @@ _KINDS: Final = {
     "rolebindings": "RoleBinding",
 }
 
-Json = dict[str, Any]
 Document = Mapping[str, Any]
 
 

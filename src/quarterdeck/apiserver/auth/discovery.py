@@ -14,8 +14,6 @@ from quarterdeck.wire.http import Response
 
 from .serviceaccount import ServiceAccountTokens
 
-__all__ = ["CONFIGURATION_PATH", "KEYS_PATH", "serve_discovery"]
-
 CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
 KEYS_PATH: Final = "/openid/v1/jwks"
 _HEADERS: Final = (("Cache-Control", "public, max-age=3600"),)

@@ -28,8 +28,6 @@ RESOURCES: Final = frozenset({"roles", "clusterroles", "rolebindings", "clusterr
 _USERS_KEPT: Final = 4096
 _ANSWERS_KEPT: Final = 4096
 
-Json = dict[str, Any]
-
 
 class Decision(msgspec.Struct, frozen=True):
     """The answer; `reason` says which binding allowed it, or which roles could not be found."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.internalform import ordered_metadata
 from quarterdeck.apiserver.metadata import label_value_errors, qualified_name_errors
@@ -31,7 +32,6 @@ _SYSTEM_FIELDS: Final = frozenset(
 )
 _CLEARED: Final = _SYSTEM_FIELDS | {"namespace"}  # of cluster-scoped objects
 
-Json = dict[str, Any]
 Document = Mapping[str, Any]
 
 

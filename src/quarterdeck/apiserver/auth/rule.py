@@ -12,8 +12,6 @@ import msgspec
 
 from quarterdeck.wire import gostyle
 
-Json = dict[str, Any]
-
 
 class Rule(msgspec.Struct, frozen=True):
     """One entry of `rules` of a Role or ClusterRole, members in the order they were written."""

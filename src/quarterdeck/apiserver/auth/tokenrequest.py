@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.wire import fielderror, gostyle
 
@@ -23,8 +24,6 @@ _LONGEST: Final = 1 << 32
 _PROJECTED: Final = 3607
 """What kubelets ask for: such a pod-bound token lives for a year, to spare clients that never reload it."""
 _EXTENDED: Final = 365 * 24 * 3600
-
-Json = dict[str, Any]
 
 
 def token_request(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.apply import FieldManager, TypeModel, builtin_model, resetfields
 from quarterdeck.apiserver.document.shape import ShapeError, normalize
@@ -15,8 +16,6 @@ from quarterdeck.apiserver.storage import Entry, encode_value
 
 from .print.builtinprinter import BuiltinPrinter
 from .versions import Converter, converter_for
-
-Json = dict[str, Any]
 
 
 class BuiltinResource(Resource):

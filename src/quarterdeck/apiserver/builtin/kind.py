@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.document.internalform import internal_text
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json
-from quarterdeck.apiserver.resource.strategy import Json, Strategy
+from quarterdeck.apiserver.resource.strategy import Strategy
 from quarterdeck.wire.fielderror import ErrorKind, FieldError, invalid
 
 ALL_METADATA: Final = frozenset(("labels", "annotations", "finalizers", "ownerReferences"))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+
+from quarterdeck.api.jsonobject import Json
 
 from .cluster import event
 from .workload import autoscalingversion
-
-Json = dict[str, Any]
 
 
 class Converter(ABC):

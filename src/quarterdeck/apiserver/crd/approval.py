@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.gourl import UrlError, parse_request_uri
 from quarterdeck.apiserver.schema.lenient import text
 from quarterdeck.wire.fielderror import FieldError, invalid, required
 
 from .internalspec import InternalSpec, dig
 
-Json: TypeAlias = dict[str, Any]
 APPROVAL: Final = "api-approved.kubernetes.io"
 
 

@@ -16,13 +16,12 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.metadata import validate_annotations, validate_labels
 from quarterdeck.apiserver.webhookclient import Endpoint, WebhookClient, WebhookError, endpoint
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
-
-Json = dict[str, Any]
 
 _TIMEOUT: Final = 30
 _KNOWN_VERSIONS: Final = ("v1", "v1beta1")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.clientconfig import (
     ca_bundle_error,
     webhook_service_errors,
@@ -16,8 +16,6 @@ from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required
 
 from .internalspec import enum_errors, struct
 from .strictness import REVIEW_VERSIONS, Strictness
-
-Json: TypeAlias = dict[str, Any]
 
 
 def conversion_errors(conversion: object, strict: Strictness) -> Iterator[FieldError]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.print import printers
+from quarterdeck.apiserver.builtin.print.text import age
 from quarterdeck.apiserver.document.jsonpath import JsonPath
 from quarterdeck.apiserver.document.metadatatext import OBJECT_META
 from quarterdeck.wire import gostyle
-
-Json = dict[str, Any]
 
 _NAME: Json = {
     "name": "Name",
@@ -96,5 +96,5 @@ def _cell(path: JsonPath, kind: str) -> Callable[[Json, datetime], Any]:
 
 def _age(text: str, now: datetime) -> str:
     """The age of a date; what is no date has no valid one."""
-    shown = printers.age(text, now)
+    shown = age(text, now)
     return "<invalid>" if shown == "<unknown>" else shown

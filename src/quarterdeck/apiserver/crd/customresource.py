@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.apply import FieldManager, TypeModel, custom_model, resetfields
 from quarterdeck.apiserver.document.jsonpath import JsonPath
@@ -32,7 +33,6 @@ from quarterdeck.wire.jsonvalue import same
 from .conversion import Converter
 from .customprinter import CustomPrinter
 
-Json = dict[str, Any]
 _Result = TypeVar("_Result")
 _encode = msgspec.json.Encoder().encode
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.schema.lenient import items_of, text
 
 from .internalspec import dig
-
-Json: TypeAlias = dict[str, Any]
 
 
 def default_crd(obj: Json) -> None:

@@ -9,14 +9,13 @@ fields alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.schema import rules
 from quarterdeck.apiserver.schema.lenient import items_of
 from quarterdeck.wire.fielderror import FieldError, not_supported, required
 from quarterdeck.wire.jsonvalue import same
-
-Json: TypeAlias = dict[str, Any]
 
 
 class InternalSpec:

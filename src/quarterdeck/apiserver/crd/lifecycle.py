@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
@@ -30,7 +30,6 @@ from quarterdeck.apiserver.storage import (
 from .conversion import Converter
 from .customresource import CustomResource, Family, identity
 
-Json = dict[str, Any]
 #: seconds until a definition that could not be dealt with is looked at again, at first and in the end
 _FIRST_RETRY, _LAST_RETRY = 0.1, 60.0
 #: instances that are deleted together, so that they share a commit

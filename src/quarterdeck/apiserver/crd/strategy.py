@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import SpecStrategy
 from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError
@@ -11,8 +10,6 @@ from quarterdeck.wire.fielderror import FieldError
 from .default import default_crd
 from .lifecycle import FINALIZER, set_condition
 from .validation import crd_warnings, validate_crd_create, validate_crd_status_update, validate_crd_update
-
-Json = dict[str, Any]
 
 
 class DefinitionStrategy(SpecStrategy):

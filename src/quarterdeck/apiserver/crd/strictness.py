@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.clientconfig import (
     ca_bundle_error,
 )
@@ -21,7 +22,6 @@ from quarterdeck.wire.jsonvalue import same
 
 from .internalspec import InternalSpec, dig, struct
 
-Json: TypeAlias = dict[str, Any]
 REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 
 

@@ -8,10 +8,11 @@ and group, and groups of the Kubernetes community need an approval.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.metadata import IMMUTABLE, dns1035_errors, subdomain_errors
 from quarterdeck.apiserver.schema import gointernal, rules
 from quarterdeck.apiserver.schema.definition import schema_errors
@@ -30,8 +31,6 @@ from .approval import approval_errors
 from .conversionrules import conversion_errors
 from .internalspec import InternalSpec, dig, enum_errors, struct
 from .strictness import Strictness, has_extension, strictness
-
-Json: TypeAlias = dict[str, Any]
 
 
 def validate_crd_create(obj: Json) -> list[FieldError]:

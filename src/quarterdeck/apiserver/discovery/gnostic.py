@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-__all__ = ["encode"]
-
 Json: TypeAlias = Mapping[str, Any]
 #: The bytes of a value without tag and length; None if the value is not of the type.
 _Payload: TypeAlias = Callable[[Any], bytes | None]

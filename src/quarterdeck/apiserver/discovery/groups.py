@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.document.negotiate import accept
 from quarterdeck.apiserver.resource.resource import Resource, Subresource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.status import not_acceptable
 from quarterdeck.wire.http import Request, Response
 
-Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.builtinresource import BuiltinResource
 from quarterdeck.apiserver.document import typetable
 from quarterdeck.apiserver.document.metadatatext import describe_metadata
@@ -22,7 +23,6 @@ from quarterdeck.wire.http import Request, Response
 
 from . import gnostic
 
-Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 _KINDS = "x-kubernetes-group-version-kind"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."

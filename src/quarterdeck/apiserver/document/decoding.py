@@ -19,11 +19,9 @@ import yaml
 from quarterdeck.api.manifest import ManifestLoader
 from quarterdeck.apiserver import status
 from quarterdeck.errors import QuarterdeckError
-from quarterdeck.wire import gostyle
+from quarterdeck.wire.gonumber import float_text
 
 from . import nesting
-
-Json = dict[str, Any]
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -271,7 +269,7 @@ def _string_keys(node: Any) -> Any:
     """JSON has string keys only; YAML's numbers and booleans turn into their text."""
     if type(node) is float:
         if not math.isfinite(node):
-            raise ParseError(f"json: unsupported value: {gostyle.float_text(node)}")
+            raise ParseError(f"json: unsupported value: {float_text(node)}")
         return int(node) if node.is_integer() and abs(node) < 1e15 else node
     if isinstance(node, dict):
         return {_key(key): _string_keys(value) for key, value in node.items()}

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire import gostyle
 
 from .typetable import OBJECT_META, Type
 
-Json = dict[str, Any]
 _ZEROS: Final[Mapping[str, Any]] = {"string": "", "int": 0, "bool": False, "any": None}
 
 

@@ -5,9 +5,9 @@ Other built-in fields carry no descriptions.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-Json = dict[str, Any]
+from quarterdeck.api.jsonobject import Json
 
 OBJECT_META: Final = {
     "annotations": "Annotations hold data of tools and libraries; selectors cannot use them.",

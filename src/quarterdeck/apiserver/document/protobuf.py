@@ -21,16 +21,14 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.document import typetable
 from quarterdeck.apiserver.document.typetable import Field, Type
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["MAGIC", "MAX_DEPTH", "ProtobufError", "decode"]
-
 MAGIC: Final = b"k8s\x00"
 MAX_DEPTH: Final = 100
 
-Json: TypeAlias = dict[str, Any]
 #: Reads the value in body[start:end]; `depth` is how deep it lies, `old` what the field held before.
 _Reader: TypeAlias = Callable[[bytes, int, int, int, Any], Any]
 

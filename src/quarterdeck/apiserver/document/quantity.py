@@ -11,29 +11,12 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.api.quantity import (
-    FORMAT_WRONG,
     QuantityFormat,
     QuantityParts,
     amount_of,
     canonical_text,
     split_text,
 )
-
-__all__ = [
-    "FORMAT_WRONG",
-    "MILLI",
-    "NANO",
-    "ZERO",
-    "Quantity",
-    "add",
-    "canonical",
-    "canonical_text",
-    "is_quick",
-    "nanos_of",
-    "parse",
-    "round_list",
-    "split_text",
-]
 
 NANO: Final = 1_000_000_000
 MILLI: Final = 1_000_000  # billionths in a thousandth

@@ -16,13 +16,14 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
+from quarterdeck.api.quantity import FORMAT_WRONG
 from quarterdeck.apiserver.document import quantity
 from quarterdeck.apiserver.document.decoding import HugeNumber
 from quarterdeck.apiserver.document.typetable import Field, StructType, Type
 from quarterdeck.apiserver.document.typetable import struct as struct_named
 from quarterdeck.errors import QuarterdeckError
 
-Json = dict[str, Any]
 _Decode = Callable[[Any, str, list[str]], Any]
 _ABSENT = object()
 _INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
@@ -423,7 +424,7 @@ def _quantity(name: str) -> _Decode:
         if value is None:
             return _ABSENT
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ShapeError(quantity.FORMAT_WRONG)
+            raise ShapeError(FORMAT_WRONG)
         try:
             return quantity.parse(value).text
         except ValueError as error:

@@ -19,8 +19,6 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
-__all__ = ["OBJECT_META", "Field", "Kind", "StructType", "Type", "names", "openapi", "struct", "struct_for"]
-
 Kind: TypeAlias = Literal[
     "string",
     "int32",

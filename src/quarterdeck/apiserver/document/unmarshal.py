@@ -7,8 +7,6 @@ from typing import Any
 from quarterdeck.apiserver.document import decoding
 from quarterdeck.apiserver.status import bad_request
 
-__all__ = ["decode_json", "go_kind", "unmarshal_error"]
-
 
 def decode_json(body: bytes, *, prefix: str = "") -> Any:
     """The decoded body; 400 with `prefix` and what is wrong with it."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.negotiate import Output
 from quarterdeck.apiserver.document.yamltext import json_to_yaml, to_yaml
@@ -21,7 +22,6 @@ from quarterdeck.apiserver.storage import Entry
 from quarterdeck.wire import fielderror, wallclock
 from quarterdeck.wire.http import Response
 
-Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 _META_V1 = "meta.k8s.io/v1"
 

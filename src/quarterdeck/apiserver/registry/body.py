@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document import decoding
 from quarterdeck.apiserver.document.unmarshal import go_kind
@@ -16,7 +17,6 @@ from quarterdeck.apiserver.resource.resource import (
     parse_body,
 )
 
-Json = dict[str, Any]
 MAX_PROBLEMS = 100
 _TYPE_META = (
     'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '

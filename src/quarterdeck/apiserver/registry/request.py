@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from copy import copy
 from functools import lru_cache
-from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.auth.user import UserInfo
 from quarterdeck.apiserver.document.negotiate import Output
@@ -19,7 +19,6 @@ from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.gonumber import parse_int
 from quarterdeck.wire.http import Request, parse_query
 
-Json = dict[str, Any]
 _META_GROUP = "meta.k8s.io"
 _FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
 _UNSET = ("",)

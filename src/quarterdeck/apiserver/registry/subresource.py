@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.chain import AdmissionChain
@@ -25,7 +24,6 @@ from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.wire import wallclock
 from quarterdeck.wire.http import Response
 
-Json = dict[str, Any]
 Result = Response | Awaitable[Response]
 _UNSUPPORTED = frozenset({"exec", "attach", "portforward", "proxy"})
 _PROXIED = frozenset({"pods", "services"})

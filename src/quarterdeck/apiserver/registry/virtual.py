@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.auth import (
@@ -28,7 +28,6 @@ from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.wire.http import Response
 from quarterdeck.wire.wallclock import timestamp
 
-Json = dict[str, Any]
 _Answer = Callable[[ApiRequest, Json], Json]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Protocol
 
-Json = dict[str, Any]
+from quarterdeck.api.jsonobject import Json
 
 
 class Printer(Protocol):

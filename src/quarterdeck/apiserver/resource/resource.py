@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.apply import FieldManager, TypeModel
 from quarterdeck.apiserver.apply.configuration import merge_configuration
@@ -24,7 +25,6 @@ from .printer import Printer
 from .retiredversion import is_retired
 from .strategy import Strategy
 
-Json = dict[str, Any]
 _Result = TypeVar("_Result")
 _encode = msgspec.json.Encoder().encode
 

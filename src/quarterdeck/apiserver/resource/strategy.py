@@ -8,15 +8,14 @@ version of the request; they may change `obj` in place and never touch `old`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.auth.attributes import Attributes
 from quarterdeck.apiserver.metadata import subdomain_errors
 from quarterdeck.wire.fielderror import FieldError
 
 from .serviceallocator import ServiceAllocator
-
-Json = dict[str, Any]
 
 
 class ClusterState(Protocol):

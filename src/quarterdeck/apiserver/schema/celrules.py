@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.fielderror import ErrorKind, FieldError
 
@@ -19,7 +20,6 @@ from .node import ABSENT, SchemaNode
 if TYPE_CHECKING:
     from quarterdeck.cel.rule.rules import CompiledRules, RuleViolation
 
-Json = dict[str, Any]
 
 _KINDS: Final = {
     "Invalid": ErrorKind.INVALID,

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.fielderror import FieldError, invalid
 from quarterdeck.wire.jsonvalue import deep_copy, same
 
@@ -19,7 +20,6 @@ from .node import SchemaNode
 from .structural import compile_schema
 from .validation import validate
 
-Json = dict[str, Any]
 #: builds the smallest embedded resource that has a value at a given place
 _Around = Callable[[Any], Json]
 

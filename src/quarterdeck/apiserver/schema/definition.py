@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.fielderror import FieldError, forbidden, internal, invalid
 
 from . import gointernal, noderules, rules
@@ -14,8 +15,6 @@ from .defaultrules import default_errors
 from .digest import digest
 from .lenient import text
 from .structural import compile_schema
-
-Json: TypeAlias = dict[str, Any]
 
 #: in upstream's words, because one error lists them
 _ALLOWED_AT_ROOT: Final = (

@@ -11,11 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire import gostyle
 
 from .lenient import items_of, text
-
-Json = dict[str, Any]
 
 #: field of JSONSchemaProps, its JSON name, and how it is shown
 SCHEMA_FIELDS: Final = (

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.fielderror import FieldError, duplicate, internal, invalid
 from quarterdeck.wire.gostyle import json_text
 
 from . import number
 from .node import SchemaNode
-
-Json = dict[str, Any]
 
 
 def duplicate_errors(obj: Any, node: SchemaNode) -> list[FieldError]:

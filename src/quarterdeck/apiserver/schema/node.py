@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-Json = dict[str, Any]
+from quarterdeck.api.jsonobject import Json
 
 
 class Absent(Enum):

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from . import gointernal
 from .celrules import FieldPathError, FieldTree
 from .lenient import items_of, strings, text
-
-Json: TypeAlias = dict[str, Any]
 
 TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _META: Final = ("metadata", "kind", "apiVersion")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import metadata
 from quarterdeck.apiserver.document.shape import ShapeError, normalize
 from quarterdeck.apiserver.document.typetable import OBJECT_META, struct
@@ -18,8 +19,6 @@ from quarterdeck.wire.fielderror import FieldError, invalid, required
 
 from .document import type_name
 from .node import SchemaNode
-
-Json = dict[str, Any]
 
 
 class DecodeError(QuarterdeckError, ValueError):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.fielderror import ErrorKind, FieldError, invalid
 
 from . import defaulting, objectmeta, pruning
@@ -30,7 +31,6 @@ from .validation import validate
 if TYPE_CHECKING:
     from quarterdeck.cel.rule.rules import CompiledRules
 
-Json = dict[str, Any]
 
 _BLOCKING: Final = frozenset(
     (

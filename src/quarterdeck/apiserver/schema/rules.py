@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.document import nesting
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required
 
 from .lenient import items_of, text
 from .regex import RegexError, compile_regex
-
-Json = dict[str, Any]
 
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _COMBINATORS: Final = ("anyOf", "allOf", "oneOf")

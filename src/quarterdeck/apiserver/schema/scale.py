@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.fielderror import FieldError, invalid
 
 from .number import INT32_MAX, as_float, is_int64, text
 
-Json = dict[str, Any]
 _GO_TYPES: Final = {
     str: "string",
     bool: "bool",

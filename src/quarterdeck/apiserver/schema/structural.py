@@ -8,15 +8,14 @@ schema is acceptable is decided by `rules` when a CRD is written; here, what has
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.jsonvalue import deep_copy
 
 from . import formats, number
 from .lenient import items_of, strings, text
 from .node import INT_OR_STRING, SchemaNode, is_numeric, is_scalar
-
-Json = dict[str, Any]
 
 
 def compile_schema(raw: object, *, loose: bool = False) -> SchemaNode:

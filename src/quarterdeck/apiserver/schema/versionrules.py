@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required, too_many
 
 from .celrules import FieldPathError, FieldTree
 from .lenient import items_of, text
-
-Json = dict[str, Any]
 
 MAX_SELECTABLE_FIELDS: Final = 8
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage import Store, WriteConflict, encode_value
 from quarterdeck.apiserver.uid import new_uid
 from quarterdeck.wire.wallclock import timestamp
 
-Json = dict[str, Any]
 _AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 #: (groupPriorityMinimum, versionPriority) of built-in groups, as upstream registers them
 _PRIORITIES: Final = {

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.auth import bootstrap_objects
 from quarterdeck.apiserver.auth.certificates import SERVICE_ADDRESS
 from quarterdeck.apiserver.builtins import facts
@@ -17,7 +17,6 @@ from quarterdeck.apiserver.storage import Store, encode_value
 from quarterdeck.apiserver.uid import new_uid
 from quarterdeck.wire.wallclock import timestamp
 
-Json = dict[str, Any]
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 #: fields of a spec that are set after the writer was noted as owner of the rest
 _ALLOCATED = frozenset({"finalizers", "clusterIPs", "ipFamilies"})

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.auth import Attributes, Authorizer, forbidden_error
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.resource.serviceallocator import ServiceAllocator
 from quarterdeck.apiserver.storage import Entry
 
-Json = dict[str, Any]
 #: lists up to this length are kept decoded: every new pod asks for the few PriorityClasses
 _KEPT = 100
 #: single objects that are kept decoded: every new pod asks for its namespace, every binding for its node

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.admission.attributes import (
     Decision,
     GroupVersionKind,
@@ -23,7 +23,6 @@ from quarterdeck.apiserver.webhookclient import Place
 
 from .clusterstate import StoredState
 
-Json = dict[str, Any]
 #: resources that are served in two groups over one storage
 _TWINS = {("", "events"): ("events.k8s.io", "events"), ("events.k8s.io", "events"): ("", "events")}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry, Event, EventType
 
-Json = dict[str, Any]
 #: told of a resource's plural, a namespace, a name, and the object or, when it is gone, None
 Apply = Callable[[str, str, str, Json | None], None]
 _log: Final = logging.getLogger("quarterdeck.apiserver")

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.pod import reference
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Event
 
 from .clusterstate import StoredState
 
-Json = dict[str, Any]
 #: resource and name within a namespace
 Reference = tuple[str, str]
 _MIRROR: Final = "kubernetes.io/config.mirror"

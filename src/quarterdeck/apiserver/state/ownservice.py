@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage import Event, Store, WriteConflict, encode_value
 from quarterdeck.wire.wallclock import timestamp
 
 from .bootstrap import Bootstrap, kubernetes_service
 
-Json = dict[str, Any]
 _PERIOD: Final = 10.0
 _NAMESPACE: Final = "default"
 _NAME: Final = "kubernetes"

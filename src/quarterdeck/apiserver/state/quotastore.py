@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.quota import Amounts
 from quarterdeck.apiserver.resource.resource import Resource
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.apiserver.storage import Store, WriteConflict
 from quarterdeck.wire.jsonvalue import deep_copy
 from quarterdeck.wire.wallclock import timestamp

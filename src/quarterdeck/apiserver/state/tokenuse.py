@@ -11,10 +11,10 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.auth.legacytoken import LAST_USED
 from quarterdeck.apiserver.registry.write.writer import Writer
 from quarterdeck.apiserver.resource.resource import Resource
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.apiserver.status import StatusError
 from quarterdeck.apiserver.storage import StorageError
 from quarterdeck.wire import wallclock

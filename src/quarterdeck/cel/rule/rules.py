@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from quarterdeck.cel.environment import Program
 from quarterdeck.cel.error import CelRuntimeError, CostLimitExceeded
-from quarterdeck.cel.rule.check import RuleError, check_rules, rule_json
+from quarterdeck.cel.rule.check import RuleError, check_rules
 from quarterdeck.cel.rule.correlation import Correlated, MapListIndex
 from quarterdeck.cel.rule.node import CompiledRule, RuleNode
 from quarterdeck.cel.type.schema import Schema
@@ -28,8 +28,6 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gonumber import float_text
 from quarterdeck.wire.gostyle import quote, trim_space
 from quarterdeck.wire.turn import look_up
-
-__all__ = ["ABSENT", "OMITTED", "Absent", "CompiledRules", "RuleError", "RuleViolation", "rule_json"]
 
 CALL_LIMIT: Final = 1_000_000
 #: rules that surely cost no more are not metered; others may be interrupted

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from quarterdeck.api import GroupVersionKind
     from quarterdeck.client import Client
 
-__all__ = ["PROMISES", "Listing", "Seen", "compare_exact", "find_storage_faults", "look_at", "replay"]
-
 PROMISES: Final = {
     "storage/one-value": "A name and a UID belong to one object of a resource.",
     "storage/list-version": "No object of a list is newer than the list.",

@@ -9,12 +9,10 @@ if TYPE_CHECKING:
     from quarterdeck.client import Client
     from quarterdeck.cluster.choice import ControllerChoice
     from quarterdeck.cluster.node.lifecycle import InitGate
-    from quarterdeck.cluster.node.registration import NodeSettings
+    from quarterdeck.cluster.node.profile import NodeSettings
     from quarterdeck.cluster.token import SignToken
     from quarterdeck.runtime.operator import Operator
     from quarterdeck.runtime.operator.program import Program
-
-__all__ = ["MakeClient", "make_program"]
 
 #: the operator that runs beside every other, as the cluster's own controllers do
 _FOUNDATION: Final = "jobset"

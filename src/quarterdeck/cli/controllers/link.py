@@ -15,8 +15,6 @@ from quarterdeck.cluster.node.profile import NodeSettings
 
 from .message import Assignment, Metrics, Order, Refused, Request, State, decode_report, encode
 
-__all__ = ["ControllerProcess"]
-
 _LINE_LIMIT: Final = 64 * 1024 * 1024
 _STOP_SECONDS: Final = 60.0
 

@@ -7,20 +7,7 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.cluster.node.registration import NodeSettings
-
-__all__ = [
-    "Assignment",
-    "Metrics",
-    "Order",
-    "Refused",
-    "Report",
-    "Request",
-    "State",
-    "decode_order",
-    "decode_report",
-    "encode",
-]
+from quarterdeck.cluster.node.profile import NodeSettings
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,8 +19,6 @@ import msgspec
 
 from .command import USUAL_PORT
 
-__all__ = ["DashboardOrder", "dashboard_on_demand"]
-
 _LOOPBACK = "127.0.0.1"
 _STOP_SECONDS = 5.0
 

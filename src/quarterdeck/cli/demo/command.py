@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.cli.error import CommandError
 from quarterdeck.cli.localnode.settings import add_local_node_arguments
 from quarterdeck.cli.nodes.option import add_node_arguments, node_settings
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from quarterdeck.cli.story.script import Story
     from quarterdeck.client import Client
 
-Json = dict[str, Any]
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _PERIOD = 0.5
 _SETTLED = 3

@@ -13,8 +13,6 @@ from quarterdeck.cli.localnode.settings import local_node
 if TYPE_CHECKING:
     from quarterdeck.client import Client
 
-__all__ = ["demo"]
-
 _PERIOD: Final = 0.5
 _PATIENCE: Final = 120.0
 
@@ -30,7 +28,7 @@ async def demo(arguments: argparse.Namespace, examples: Path) -> int:
     from quarterdeck.cli.instance.kubeconfigfile import default_path
     from quarterdeck.cli.operators import settings_of
     from quarterdeck.client import Client, InProcessTransport
-    from quarterdeck.cluster.node.registration import NodeSettings
+    from quarterdeck.cluster.node.profile import NodeSettings
 
     folder = examples / "local-node"
     if not folder.is_dir():

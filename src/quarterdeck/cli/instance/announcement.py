@@ -18,8 +18,6 @@ from .kubeconfigfile import ContextInFile, text_of
 if TYPE_CHECKING:
     from quarterdeck.apiserver import ApiServer
 
-__all__ = ["announced"]
-
 
 @asynccontextmanager
 async def announced(

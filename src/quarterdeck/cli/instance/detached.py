@@ -14,8 +14,6 @@ from quarterdeck.cli.error import CommandError
 
 from .instance import log_path
 
-__all__ = ["start_detached"]
-
 _PATIENCE_BEFORE_PROGRESS = 2.0
 
 

@@ -17,28 +17,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.cli.error import CommandError
 from quarterdeck.cluster.agent.shim.order import start_of
 
 from .kubeconfigfile import ContextInFile
 
-__all__ = [
-    "Instance",
-    "find",
-    "first_in",
-    "forget",
-    "free_name",
-    "left_behind",
-    "log_path",
-    "register",
-    "running",
-]
-
-Json = dict[str, Any]
 USUAL_NAME: Final = "quarterdeck"
 PRIVATE_PREFIX: Final = "quarterdeck-"
 """How the temporary folder with a cluster's sockets begins."""

@@ -14,16 +14,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.cli.error import CommandError
 from quarterdeck.errors import reason_of
 
-__all__ = ["ContextInFile", "default_path", "text_of"]
-
-Json = dict[str, Any]
 _LISTS: Final = ("clusters", "users", "contexts")
 _LOCK_SECONDS: Final = 5.0
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from quarterdeck.apiserver.auth.certificates import Authority
     from quarterdeck.client import Client
 
-__all__ = ["allow_node", "write_node_kubeconfig"]
-
 _GROUP = "rbac.authorization.k8s.io"
 
 

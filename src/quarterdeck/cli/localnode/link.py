@@ -14,8 +14,6 @@ from quarterdeck.cli.restart import Restarts, ending
 
 from .message import READY, STOP, NodeAssignment
 
-__all__ = ["AgentProcess"]
-
 _STOP_SECONDS: Final = 60.0
 _PATIENCE: Final = 60.0
 

@@ -6,8 +6,6 @@ import msgspec
 
 from quarterdeck.cluster.agent.agent import AgentSettings
 
-__all__ = ["READY", "STOP", "NodeAssignment"]
-
 READY = b"ready\n"
 STOP = b"stop\n"
 

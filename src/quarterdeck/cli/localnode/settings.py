@@ -32,8 +32,6 @@ from quarterdeck.cli.instance.instance import directory, is_at
 if TYPE_CHECKING:
     from quarterdeck.cluster.agent.process.image import ImageRule
 
-__all__ = ["LocalNode", "add_local_node_arguments", "held_directory", "local_node"]
-
 ENTRY_POINTS: Final = "quarterdeck.images"
 _ROOT: Final = (
     "pods would run as root; start it as another user, or say --allow-root if that is what you want"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from .settings import LocalNode
 
-__all__ = ["make_assignment", "node_assignment"]
-
 
 async def node_assignment(
     server: ApiServer, wanted: LocalNode, private: Path, directory: Path, log_level: str

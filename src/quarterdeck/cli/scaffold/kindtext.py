@@ -7,7 +7,8 @@ TYPES: Final = """\
 
 from typing import Annotated
 
-from quarterdeck.api import Column, Condition, Ge, ListMap, Model, Resource, Seq, omitempty
+from quarterdeck.api import Column, Condition, Model, Resource, Seq, omitempty
+from quarterdeck.api.marker import Ge, ListMap
 
 
 class ${kind}Spec(Model):
@@ -148,7 +149,8 @@ VERSION: Final = """\
 
 from typing import Annotated
 
-from quarterdeck.api import Ge, Model, Resource, omitempty
+from quarterdeck.api import Model, Resource, omitempty
+from quarterdeck.api.marker import Ge
 
 from . import types as hub
 

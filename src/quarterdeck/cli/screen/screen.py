@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.dashboard.text import age, gang_name, plain_lines
 
 from .keyboard import pressed_keys
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
     from quarterdeck.dashboard import Board
 
-__all__ = ["draw", "plain", "render", "show"]
-
-Json = dict[str, Any]
 Sections = Mapping[str, Mapping[str, Json]]
 _PERIOD: Final = 0.25
 _COLOURS: Final = (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["HELP", "VIEWS", "View", "Viewer"]
-
 
 class View(NamedTuple):
     """A part of the cluster that may have the screen to itself."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from quarterdeck.api import DynamicObject
     from quarterdeck.client import Client
 
-__all__ = ["Kubectl"]
-
 _FIELD_MANAGER: Final = "kubectl"
 _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _NAMESPACE: Final = "default"

@@ -26,8 +26,6 @@ import msgspec
 from quarterdeck.cli.error import CommandError
 from quarterdeck.errors import reason_of
 
-__all__ = ["Expectation", "Finding", "Step", "Story", "filled_in", "read_story", "value_at"]
-
 _PART: Final = re.compile(r"\[([^\]]+)\]|([^.\[\]]+)")
 _VARIABLE: Final = re.compile(r"\$([A-Z]+)")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["render_table"]
-
 
 def render_table(table: dict[str, Any], labels: Sequence[str] = (), *, wide: bool = False) -> str:
     """A Table in columns; `labels` get a column each."""

@@ -15,8 +15,6 @@ from .script import Expectation, Finding, Step, Story, filled_in, value_at
 if TYPE_CHECKING:
     from .command import Kubectl
 
-__all__ = ["Teller"]
-
 PERIOD: Final = 0.25
 """Seconds between two looks at what a step waits for."""
 _WIDTH: Final = 100

@@ -56,11 +56,10 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.manager.manager import GracePeriodExceeded, Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import GracePeriodExceeded, ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
-
-__all__ = ["AgentSettings", "NodeAgent"]
 
 NAME: Final = "kubelet"
 _WORKERS: Final = 16

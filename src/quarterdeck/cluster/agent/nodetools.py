@@ -19,8 +19,6 @@ from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.runtime.contract import Recorder
 
-__all__ = ["NodeTools", "Spawn"]
-
 
 class Spawn(Protocol):
     """Starts a task that somebody owns."""

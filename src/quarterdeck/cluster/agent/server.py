@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from quarterdeck.cluster.agent.agent import NodeAgent
     from quarterdeck.cluster.agent.pod.worker import PodWorker
 
-__all__ = ["NodeServer"]
-
 _TEXT_PROTOCOLS: Final = ("binary.k8s.io",)
 _BODY_LIMIT: Final = 16 * 1024 * 1024
 _DIAL_SECONDS: Final = 10.0

@@ -13,8 +13,6 @@ from typing import Final, NamedTuple
 from quarterdeck.api import value_or
 from quarterdeck.api.k8s.autoscaling import HorizontalPodAutoscalerBehavior, HPAScalingRules
 
-__all__ = ["Limited", "ScaleMemory"]
-
 STABILIZATION: Final = 300
 """Seconds for which the number of pods does not go down below what was recommended."""
 _FACTOR: Final = 2

@@ -15,16 +15,6 @@ from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.cluster.autoscaling.measure import Measure, Measures
 from quarterdeck.errors import ReconcileError
 
-__all__ = [
-    "Proposal",
-    "Tolerance",
-    "by_ratio",
-    "by_total",
-    "by_usage",
-    "by_utilization",
-    "requests_of",
-]
-
 _CPU_INITIALIZATION: Final = 300.0
 """Seconds after its start in which the CPU usage of a pod counts only if it was ready all the time."""
 _READINESS_DELAY: Final = 30.0

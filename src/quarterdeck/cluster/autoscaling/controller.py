@@ -39,8 +39,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "SYNC_PERIOD", "autoscaling_controller"]
-
 NAME: Final = "horizontal-pod-autoscaler-controller"
 SYNC_PERIOD: Final = 15.0
 """Seconds between two looks at an autoscaler; the first comes that long after it was made."""

@@ -16,8 +16,6 @@ from quarterdeck.api.k8s import CrossVersionObjectReference
 from quarterdeck.client import Client
 from quarterdeck.errors import ApiError, NotFound, QuarterdeckError, ReconcileError
 
-__all__ = ["Measure", "Measures", "external_values", "object_value", "pod_values", "resource_usage"]
-
 _RESOURCES: Final = "/apis/metrics.k8s.io/v1beta1"
 _CUSTOM: Final = "custom.metrics.k8s.io"
 _EXTERNAL: Final = "/apis/external.metrics.k8s.io/v1beta1"

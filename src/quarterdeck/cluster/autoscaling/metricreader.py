@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple, cast
 
-from quarterdeck.api import UNSET, LabelSelector, Quantity, QuantityFormat, Selector, value_or
+from quarterdeck.api import UNSET, LabelSelector, Quantity, Selector, value_or
 from quarterdeck.api.k8s import HorizontalPodAutoscaler, MetricSpec, Pod, ScaleSubresource
 from quarterdeck.api.k8s.autoscaling import (
     ContainerResourceMetricStatus,
@@ -18,6 +18,7 @@ from quarterdeck.api.k8s.autoscaling import (
     PodsMetricStatus,
     ResourceMetricStatus,
 )
+from quarterdeck.api.quantity import QuantityFormat
 from quarterdeck.cluster.autoscaling.calculation import (
     Proposal,
     Tolerance,
@@ -30,8 +31,6 @@ from quarterdeck.cluster.autoscaling.calculation import (
 from quarterdeck.cluster.autoscaling.measure import external_values, object_value, pod_values, resource_usage
 from quarterdeck.errors import QuarterdeckError, ReconcileError
 from quarterdeck.runtime.reconcile.context import Context
-
-__all__ = ["Metric", "MetricReader", "RefusedMetric"]
 
 
 class Metric(NamedTuple):

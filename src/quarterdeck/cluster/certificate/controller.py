@@ -29,8 +29,6 @@ from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 from quarterdeck.wire.certificate import expiry_of
 
-__all__ = ["approving_controller", "cleaning_controller", "signing_controller", "time_left"]
-
 APPROVING: Final = "certificatesigningrequest-approving-controller"
 SIGNING: Final = "certificatesigningrequest-signing-controller"
 CLEANING: Final = "certificatesigningrequest-cleaner-controller"

@@ -10,8 +10,6 @@ from cryptography.x509.oid import NameOID
 
 from quarterdeck.errors import ReconcileError
 
-__all__ = ["KUBELET_CLIENT", "SIGNERS", "parse_request", "refusal"]
-
 CLIENT: Final = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 KUBELET_SERVING: Final = "kubernetes.io/kubelet-serving"

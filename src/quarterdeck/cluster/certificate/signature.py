@@ -17,8 +17,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, ObjectIdentifier
 from quarterdeck.errors import ReconcileError
 from quarterdeck.wire.certificate import certificates_in, load_key, to_pem
 
-__all__ = ["Signer"]
-
 _LIFE: Final = timedelta(days=365)
 _SHORTEST: Final = timedelta(minutes=10)
 _BACK: Final = timedelta(minutes=5)

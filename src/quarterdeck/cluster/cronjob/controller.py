@@ -37,8 +37,6 @@ from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 from quarterdeck.wire.gostyle import quote
 
-__all__ = ["NAME", "cronjob_controller"]
-
 NAME: Final = "cronjob-controller"
 _WORKERS: Final = 5
 _CACHE_PATIENCE: Final = 60.0

@@ -10,8 +10,6 @@ from quarterdeck.api.k8s import CronJob, Job
 from quarterdeck.cluster.cronjob.schedule import Schedule
 from quarterdeck.errors import ConfigError
 
-__all__ = ["Due", "due_start", "job_for", "job_name", "seconds_to_next", "zone_name"]
-
 SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _MANY: Final = 100
 _DELTA: Final = 0.1

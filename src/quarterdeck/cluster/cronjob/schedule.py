@@ -15,8 +15,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from quarterdeck.api.cron import CronSchedule
 from quarterdeck.errors import ConfigError
 
-__all__ = ["Schedule", "find_zone", "parse_schedule"]
-
 _HORIZON: Final = 366 * 5
 """Days to look ahead."""
 _PREFIX: Final = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)")

@@ -41,8 +41,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "daemonset_controller"]
-
 NAME: Final = "daemonset-controller"
 _WORKERS: Final = 2
 _CACHE_PATIENCE: Final = 60.0

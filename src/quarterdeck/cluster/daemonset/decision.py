@@ -7,24 +7,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from quarterdeck.api import resolve_percent
+from quarterdeck.api.intorstring import resolve_percent
 from quarterdeck.api.k8s import DaemonSet
 from quarterdeck.cluster.daemonset.nodefit import DaemonPod, Fit
 from quarterdeck.cluster.podset.revision import REVISION_LABEL
-
-__all__ = [
-    "GENERATION_ANNOTATION",
-    "GENERATION_LABEL",
-    "Changes",
-    "Counts",
-    "FailureBackoff",
-    "NodeState",
-    "count",
-    "is_updated",
-    "place",
-    "roll",
-    "seniority",
-]
 
 GENERATION_ANNOTATION: Final = "deprecated.daemonset.template.generation"
 GENERATION_LABEL: Final = "pod-template-generation"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quarterdeck.api import ObjectMeta, Selector, from_dict, owner_reference, thaw, value_or
+from quarterdeck.api import ObjectMeta, Selector, from_dict, owner_reference, value_or
+from quarterdeck.api.frozen import thaw
 from quarterdeck.api.k8s import ControllerRevision, DaemonSet, PodTemplateSpec
 from quarterdeck.client import MergePatch
 from quarterdeck.cluster.podset.podview import PodView
@@ -13,8 +14,6 @@ from quarterdeck.cluster.podset.revision import REVISION_LABEL, list_revisions, 
 from quarterdeck.cluster.podset.templatehash import template_hash
 from quarterdeck.errors import AlreadyExists, ForeignObject, ReconcileError, ignore_not_found
 from quarterdeck.runtime.reconcile.context import Context
-
-__all__ = ["History", "clean_up", "sync_history"]
 
 
 class History(NamedTuple):

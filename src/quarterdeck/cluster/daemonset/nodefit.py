@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from quarterdeck.api import FrozenMap
+from quarterdeck.api.frozen import FrozenMap
 from quarterdeck.api.k8s import (
     Affinity,
     DaemonSet,
@@ -23,8 +23,6 @@ from quarterdeck.api.toleration import tolerates
 from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.cluster.podset.podview import PodView
 from quarterdeck.runtime.cache import Entry
-
-__all__ = ["DaemonPod", "Fit", "NodeView", "bound_to", "fit", "tolerations_of"]
 
 _NO_EXECUTE: Final = frozenset({"NoExecute"})
 _REPELLING: Final = frozenset({"NoExecute", "NoSchedule"})

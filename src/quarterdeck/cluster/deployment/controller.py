@@ -50,8 +50,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "deployment_controller"]
-
 NAME: Final = "deployment-controller"
 _WORKERS: Final = 5
 _CACHE_PATIENCE: Final = 60.0

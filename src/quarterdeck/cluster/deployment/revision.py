@@ -15,19 +15,6 @@ from quarterdeck.cluster.deployment import names
 from quarterdeck.cluster.deployment.size import age_order, new_set_size, replicas_of, size_annotations
 from quarterdeck.cluster.podset.templatehash import template_hash
 
-__all__ = [
-    "expired_sets",
-    "find_newest",
-    "has_template",
-    "last_revision",
-    "max_revision",
-    "new_set",
-    "revision_annotations",
-    "revision_of",
-    "rollback_target",
-    "rolled_back",
-]
-
 _LONGEST_HISTORY: Final = 2000
 """Characters of the annotation with earlier revisions."""
 _LONGEST_NAME: Final = 253

@@ -45,8 +45,6 @@ from quarterdeck.errors import AlreadyExists, ApiError, ForeignObject, Quarterde
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["Rollout"]
-
 
 class _Unclaimed(QuarterdeckError):
     """A ReplicaSet of the wanted name is somebody else's; the next one gets another name."""

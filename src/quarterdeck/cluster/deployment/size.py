@@ -5,28 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quarterdeck.api import resolve_percent, value_or
+from quarterdeck.api import value_or
+from quarterdeck.api.intorstring import resolve_percent
 from quarterdeck.api.k8s import Deployment, ReplicaSet
 from quarterdeck.api.k8s.apps import RollingUpdateDeployment
 from quarterdeck.cluster.deployment import names
-
-__all__ = [
-    "active_sets",
-    "age_order",
-    "desired_replicas",
-    "healthy_removals",
-    "is_rolling",
-    "is_saturated",
-    "is_scaled_elsewhere",
-    "max_surge",
-    "max_unavailable",
-    "new_set_size",
-    "only_or_latest",
-    "proportional_sizes",
-    "replicas_of",
-    "size_annotations",
-    "unhealthy_removals",
-]
 
 _LARGEST: Final = 2**31 - 1
 

@@ -11,17 +11,6 @@ from quarterdeck.api.k8s.apps import DeploymentCondition, DeploymentStatus
 from quarterdeck.cluster.deployment import names
 from quarterdeck.cluster.deployment.size import desired_replicas, max_unavailable, replicas_of
 
-__all__ = [
-    "find_condition",
-    "has_deadline",
-    "is_complete",
-    "make_condition",
-    "next_progress_check",
-    "rollout_status",
-    "scale_status",
-    "with_condition",
-]
-
 _NO_DEADLINE: Final = 2**31 - 1
 Conditions = tuple[DeploymentCondition, ...]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from quarterdeck.api import Key, LabelSelector, Selector, resolve_percent
+from quarterdeck.api import Key, LabelSelector, Selector
+from quarterdeck.api.intorstring import resolve_percent
 from quarterdeck.api.k8s import (
     Deployment,
     Pod,
@@ -32,8 +33,6 @@ from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
-
-__all__ = ["NAME", "disruption_controller"]
 
 NAME: Final = "disruption-controller"
 _PERIOD_PER_POD: Final = 0.0001

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from quarterdeck.api import Conditions, Time
+from quarterdeck.api import Time
+from quarterdeck.api.condition import Conditions
 from quarterdeck.api.k8s import PodDisruptionBudget
 from quarterdeck.api.k8s.policy import PodDisruptionBudgetStatus
 from quarterdeck.cluster.podset.podview import PodView
-
-__all__ = ["DELETION_TIMEOUT", "Disrupted", "budget_status", "disrupted", "failed_status"]
 
 DELETION_TIMEOUT: Final = 120.0
 """Seconds after an eviction within which the pod should be deleted."""

@@ -17,8 +17,6 @@ from quarterdeck.cluster.podset.podview import PodView
 from quarterdeck.errors import NotFound, ReconcileError
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["Expected", "expected_scale"]
-
 Expected = tuple[int, list[str]]
 """The number of pods, and the names of those that nobody controls."""
 

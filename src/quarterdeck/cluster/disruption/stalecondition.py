@@ -18,8 +18,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "stale_disruption_controller"]
-
 NAME: Final = "stale-pod-disruption-controller"
 _TIMEOUT: Final = 120.0
 _CONDITION: Final = "DisruptionTarget"

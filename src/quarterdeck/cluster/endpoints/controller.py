@@ -33,8 +33,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "endpoints_controller"]
-
 NAME: Final = "endpoints-controller"
 _WORKERS: Final = 5
 _PERIOD: Final = 0.1

@@ -23,8 +23,6 @@ from quarterdeck.cluster.endpoints.plan import (
 )
 from quarterdeck.cluster.endpoints.subset import packed
 
-__all__ = ["MOST_MIRRORED", "Mirror", "mirror_of", "plan_mirror", "should_mirror"]
-
 MOST_MIRRORED: Final = 1000
 """Addresses of one subset that are mirrored."""
 _NOT_MIRRORED: Final = frozenset({names.TRIGGER_TIME, names.LAST_APPLIED})

@@ -24,8 +24,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "mirroring_controller"]
-
 NAME: Final = "endpointslice-mirroring-controller"
 _WORKERS: Final = 5
 _by_service: Final = label(names.SERVICE_NAME)

@@ -18,19 +18,6 @@ from quarterdeck.cluster.endpoints import names
 from quarterdeck.cluster.endpoints.podaddress import PodAddress, is_headless
 from quarterdeck.cluster.podset.templatehash import fnv128a
 
-__all__ = [
-    "MOST_ENDPOINTS",
-    "Ports",
-    "SliceChanges",
-    "address_types",
-    "endpoint_identity",
-    "endpoint_of",
-    "is_same_endpoint",
-    "plan_slices",
-    "port_order",
-    "ports_of",
-]
-
 MOST_ENDPOINTS: Final = 100
 """Endpoints of one slice."""
 _RESERVED: Final = frozenset({names.SERVICE_NAME, names.SLICE_MANAGED_BY, names.HEADLESS})

@@ -16,8 +16,6 @@ from quarterdeck.runtime.cache import Entry
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.handler import MapContext
 
-__all__ = ["PodAddress", "ServicesOfPods", "is_headless"]
-
 _TERMINAL: Final = ("Succeeded", "Failed")
 
 

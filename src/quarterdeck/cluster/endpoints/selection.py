@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from quarterdeck.api import FrozenMap, Key
+from quarterdeck.api import Key
+from quarterdeck.api.frozen import FrozenMap
 from quarterdeck.api.k8s import Pod, Service
 from quarterdeck.runtime.cache import Cache, Entry, Index
-
-__all__ = ["SERVICE_INDEXES", "is_selected", "pods_of", "services_of"]
 
 
 def is_selected(service: Service) -> bool:

@@ -35,8 +35,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "endpointslice_controller"]
-
 NAME: Final = "endpointslice-controller"
 _WORKERS: Final = 5
 _PERIOD: Final = 0.1

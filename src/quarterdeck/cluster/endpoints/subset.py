@@ -17,8 +17,6 @@ from quarterdeck.cluster.endpoints.podaddress import PodAddress, is_headless
 from quarterdeck.cluster.podset.godump import dump
 from quarterdeck.cluster.podset.templatehash import fnv128a
 
-__all__ = ["MOST_ADDRESSES", "endpoints_labels", "new_endpoints", "packed", "subsets_of", "truncated"]
-
 MOST_ADDRESSES: Final = 1000
 """Addresses of one Endpoints object; EndpointSlices have them all."""
 _NO_PORT: Final = EndpointPort(port=-1)

@@ -10,8 +10,6 @@ from quarterdeck.api.k8s import Service
 from quarterdeck.cluster.endpoints import names
 from quarterdeck.cluster.endpoints.podaddress import PodAddress
 
-__all__ = ["TriggerTimes", "with_trigger"]
-
 
 class TriggerTimes:
     """Remembers for each Service what it and its pods were last seen with."""

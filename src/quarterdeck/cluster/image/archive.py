@@ -31,8 +31,6 @@ from quarterdeck.cluster.image.document import (
 from quarterdeck.cluster.image.layer import Readable, apply_layer
 from quarterdeck.errors import reason_of
 
-__all__ = ["FoundImage", "find_images", "opened"]
-
 _LAYOUT: Final = "oci-layout"
 _INDEX: Final = "index.json"
 _DOCKER: Final = "manifest.json"

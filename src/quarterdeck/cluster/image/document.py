@@ -13,19 +13,6 @@ import msgspec
 from quarterdeck.api.model import EMPTY_MAP
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = [
-    "Descriptor",
-    "DockerEntry",
-    "ImageConfig",
-    "ImageError",
-    "Index",
-    "Manifest",
-    "Platform",
-    "decode",
-    "digest_of",
-    "this_platform",
-]
-
 _DIGEST: Final = re.compile(r"^sha256:[0-9a-f]{64}$")
 T = TypeVar("T")
 _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}

@@ -17,8 +17,6 @@ from typing import Any, Final, Protocol
 
 from quarterdeck.cluster.image.document import ImageError
 
-__all__ = ["Readable", "apply_layer"]
-
 _WHITEOUT: Final = ".wh."
 _OPAQUE: Final = ".wh..wh..opq"
 _LINK_LIMIT: Final = 40

@@ -26,8 +26,6 @@ from quarterdeck.cluster.image.archive import FoundImage, find_images, opened
 from quarterdeck.cluster.image.document import ImageConfig, ImageError, Platform, decode, digest_of
 from quarterdeck.cluster.image.name import full_name
 
-__all__ = ["ImageStore", "StoredImage", "default_store"]
-
 _LIST: Final = "images.json"
 _LOCK: Final = "lock"
 

@@ -12,8 +12,6 @@ import msgspec
 
 from quarterdeck.cluster.job.podstate import PodState
 
-__all__ = ["NO_FAILURES", "Failures", "JobSettings", "remaining"]
-
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Times of the Job controller, in seconds."""

@@ -13,8 +13,6 @@ from quarterdeck.cluster.job.decision import is_indexed
 from quarterdeck.cluster.job.perindex import failure_annotations, has_limit_per_index
 from quarterdeck.cluster.job.podstate import PodState
 
-__all__ = ["PodMaker"]
-
 _LONGEST_PREFIX: Final = 58
 """Characters of a generated name before the five random ones."""
 _INDEX: Final = EnvVar(

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from quarterdeck.api import (
-    ObjectMeta,
-    Selector,
-    add_finalizer,
-    remove_finalizer,
-    remove_owner_reference,
-    set_controller_reference,
-    to_dict,
-)
+from quarterdeck.api import ObjectMeta, Selector, set_controller_reference, to_dict
+from quarterdeck.api.finalizer import add_finalizer, remove_finalizer
 from quarterdeck.api.k8s import Job, Pod
+from quarterdeck.api.owner import remove_owner_reference
 from quarterdeck.client import MergePatch, metadata_of
 from quarterdeck.cluster.job import names
 from quarterdeck.cluster.job.backoff import NO_FAILURES
@@ -23,8 +17,6 @@ from quarterdeck.cluster.podset.claim import uncontrolled
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Cache, Entry, IndexQuery, controlled_by
 from quarterdeck.runtime.reconcile.context import Context
-
-__all__ = ["PodRecords", "selector_of"]
 
 
 def selector_of(job: Job) -> Selector | None:

@@ -44,8 +44,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "JobReconciler", "job_controller"]
-
 NAME: Final = "job-controller"
 _WORKERS: Final = 5
 _FIRST_RETRY: Final = 1.0

@@ -28,21 +28,6 @@ from quarterdeck.cluster.job.perindex import (
 from quarterdeck.cluster.job.podstate import PodState, has_failed, replaces_failed_only
 from quarterdeck.cluster.job.policy import match_failure_policy, match_success_policy
 
-__all__ = [
-    "MAX_CHANGES",
-    "Assessment",
-    "Plan",
-    "assess",
-    "find_condition",
-    "is_complete",
-    "is_finished",
-    "is_indexed",
-    "is_suspended",
-    "make_condition",
-    "plan",
-    "success",
-]
-
 MAX_CHANGES: Final = 500
 """Pods that are made or removed in one go."""
 

@@ -9,8 +9,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-__all__ = ["NO_INDEXES", "IndexSet"]
-
 Interval = tuple[int, int]
 """First and last index."""
 

@@ -22,8 +22,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "orphan_pod_controller"]
-
 NAME: Final = "job-orphan-pod-controller"
 
 

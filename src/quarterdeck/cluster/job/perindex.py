@@ -16,15 +16,6 @@ from quarterdeck.cluster.job.index import IndexSet
 from quarterdeck.cluster.job.podstate import PodState, has_failed
 from quarterdeck.cluster.job.policy import match_failure_policy
 
-__all__ = [
-    "delayed_pods",
-    "failed_indexes",
-    "failure_annotations",
-    "has_limit_per_index",
-    "valid_index",
-    "wait_of_index",
-]
-
 
 def has_limit_per_index(job: Job) -> bool:
     """Whether each index has a back-off limit of its own."""

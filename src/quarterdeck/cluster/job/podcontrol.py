@@ -13,8 +13,6 @@ from quarterdeck.errors import QuarterdeckError, ignore_not_found
 from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["free_pod", "free_pods"]
-
 _FREED: Final = StrategicMergePatch({"metadata": {"$deleteFromPrimitiveList/finalizers": [names.TRACKING]}})
 
 

@@ -10,8 +10,6 @@ from quarterdeck.cluster.job import names
 from quarterdeck.cluster.podset.podview import PodView, seconds_of
 from quarterdeck.runtime.cache import Entry
 
-__all__ = ["PodState", "has_failed", "replaces_failed_only"]
-
 _PHASE_ORDER: Final = {"Pending": 0, "Running": 2}
 _LARGEST_COUNT: Final = 2**31 - 1
 

@@ -15,8 +15,6 @@ from quarterdeck.api.k8s.batch import (
 from quarterdeck.cluster.job.index import IndexSet
 from quarterdeck.cluster.job.podstate import PodState
 
-__all__ = ["FailureMatch", "match_failure_policy", "match_success_policy"]
-
 
 class FailureMatch(NamedTuple):
     """What the pod failure policy says about a failed pod."""

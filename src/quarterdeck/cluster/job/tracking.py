@@ -28,8 +28,6 @@ from quarterdeck.cluster.job.perindex import has_limit_per_index, valid_index
 from quarterdeck.cluster.job.podstate import PodState, has_failed
 from quarterdeck.cluster.job.policy import match_failure_policy
 
-__all__ = ["MAX_UNCOUNTED", "Account", "account", "conclude", "settle"]
-
 MAX_UNCOUNTED: Final = 500
 """Pods counted in one go; their UIDs are part of the status, which must stay small."""
 

@@ -18,8 +18,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "ttl_controller"]
-
 NAME: Final = "ttl-after-finished-controller"
 
 

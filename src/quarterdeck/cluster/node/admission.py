@@ -10,8 +10,6 @@ from quarterdeck.api.k8s import Pod, PodStatus
 from quarterdeck.cluster.node.podstatus import is_sidecar
 from quarterdeck.scheduler.snapshot import HostPort
 
-__all__ = ["REJECTED", "Rejection", "port_rejection"]
-
 REJECTED: Final = "Pod was rejected: "
 _REASON: Final = "NodePorts"
 _TEXT: Final = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"

@@ -19,8 +19,6 @@ from quarterdeck.api import controller_of, value_or
 from quarterdeck.api.k8s import Pod
 from quarterdeck.cluster.node import names
 
-__all__ = ["Behavior", "Script"]
-
 T = TypeVar("T")
 _JOB_NAME: Final = "batch.kubernetes.io/job-name"
 _REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"

@@ -11,8 +11,6 @@ from quarterdeck.api.k8s.pod import ContainerStatus
 from quarterdeck.cluster.node.admission import REJECTED
 from quarterdeck.cluster.node.podstatus import STOPPED_BY_SIGNAL
 
-__all__ = ["Happening", "happenings"]
-
 _BACK_OFF: Final = "CrashLoopBackOff"
 _PARTS: Final = (
     ("spec.initContainers", "init_container_statuses"),

@@ -48,8 +48,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["EVENT_SOURCE", "NAME", "Kubelet"]
-
 NAME: Final = "simulated-kubelet"
 EVENT_SOURCE: Final = "kubelet"
 _WORKERS: Final = 8

@@ -28,8 +28,6 @@ from quarterdeck.cluster.node.podstatus import (
     waiting,
 )
 
-__all__ = ["InitGate", "Life", "Place", "Stage", "Step", "begin_of", "stage_of"]
-
 _INIT_POLL: Final = 1.0
 """Seconds after which an init container that waits for something is looked at again."""
 

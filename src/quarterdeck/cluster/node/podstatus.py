@@ -18,17 +18,6 @@ from quarterdeck.api.k8s.pod import (
     PodCondition,
 )
 
-__all__ = [
-    "STOPPED_BY_SIGNAL",
-    "completed",
-    "conditions",
-    "crashed",
-    "is_sidecar",
-    "running",
-    "stopped",
-    "waiting",
-]
-
 STOPPED_BY_SIGNAL: Final = 143
 """128 + SIGTERM."""
 

@@ -21,12 +21,12 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import EMPTY_MAP, FrozenMap, Quantity
+from quarterdeck.api import Quantity
+from quarterdeck.api.frozen import FrozenMap
+from quarterdeck.api.model import EMPTY_MAP
 from quarterdeck.cluster.node import names
 from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.errors import ConfigError
-
-__all__ = ["USUAL_CAPACITY", "NodePool", "NodeSettings", "PlannedNode", "read_profile"]
 
 USUAL_CAPACITY: Final = FrozenMap({"cpu": "32", "memory": "256Gi", "pods": "110"})
 _REGION: Final = "topology.kubernetes.io/region"

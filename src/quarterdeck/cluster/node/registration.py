@@ -11,15 +11,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Final
 
-from quarterdeck.api import (
-    Key,
-    MicroTime,
-    ObjectMeta,
-    Quantity,
-    Resource,
-    Time,
-    owner_reference,
-)
+from quarterdeck.api import Key, ObjectMeta, Quantity, Resource, Time, owner_reference
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.k8s import KUBERNETES_VERSION, Lease, Node, Taint
 from quarterdeck.api.k8s.coordination import LeaseSpec
 from quarterdeck.api.k8s.node import NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo
@@ -37,8 +30,6 @@ from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
-
-__all__ = ["HOSTS", "NAME", "NodeRegistration", "NodeSettings", "is_failed", "make_node"]
 
 NAME: Final = "simulated-node-controller"
 LEASE_NAMESPACE: Final = "kube-node-lease"

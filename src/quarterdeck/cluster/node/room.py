@@ -14,8 +14,6 @@ from quarterdeck.api import Key, Quantity
 from quarterdeck.api.quota import pod_requests
 from quarterdeck.cluster.node.admission import Rejection
 
-__all__ = ["NodeRoom", "amounts_wanted", "room_rejection", "whole_amounts"]
-
 _PODS: Final = "pods"
 _FIRST: Final = (_PODS, "cpu", "memory", "ephemeral-storage")
 """What is looked at first, in this order."""

@@ -8,8 +8,6 @@ from quarterdeck.api import to_dict
 from quarterdeck.api.k8s import Pod, PodStatus
 from quarterdeck.client import StrategicMergePatch
 
-__all__ = ["RESIZE_IN_PROGRESS", "RESIZE_PENDING", "status_patch"]
-
 RESIZE_PENDING: Final = "PodResizePending"
 RESIZE_IN_PROGRESS: Final = "PodResizeInProgress"
 _TAKEN_AWAY: Final = frozenset({RESIZE_PENDING, RESIZE_IN_PROGRESS})

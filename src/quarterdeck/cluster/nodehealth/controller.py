@@ -36,8 +36,6 @@ from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["EVENT_SOURCE", "NAME", "node_lifecycle_controller"]
-
 NAME: Final = "node-lifecycle-controller"
 EVENT_SOURCE: Final = "node-controller"
 LEASE_NAMESPACE: Final = "kube-node-lease"

@@ -30,8 +30,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "patience", "taint_eviction_controller"]
-
 NAME: Final = "taint-eviction-controller"
 _NO_EXECUTE: Final = "NoExecute"
 _WORKERS: Final = 8

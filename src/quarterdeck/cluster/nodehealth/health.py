@@ -12,8 +12,6 @@ import msgspec
 
 from quarterdeck.cluster.nodehealth.nodeview import LeaseView, NodeView
 
-__all__ = ["GRACE_PERIOD", "MONITOR_PERIOD", "STARTUP_GRACE_PERIOD", "Health"]
-
 MONITOR_PERIOD: Final = 5.0
 """Seconds between two looks at all nodes."""
 GRACE_PERIOD: Final = 50.0

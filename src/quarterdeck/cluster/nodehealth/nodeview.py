@@ -6,12 +6,12 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import FrozenMap, MicroTime, ObjectMeta, Time
+from quarterdeck.api import ObjectMeta, Time
+from quarterdeck.api.frozen import FrozenMap
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.k8s import Node
 from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.runtime.cache import Entry
-
-__all__ = ["LeaseView", "NodeView"]
 
 _REGION: Final = "topology.kubernetes.io/region"
 _ZONE: Final = "topology.kubernetes.io/zone"

@@ -8,8 +8,6 @@ from typing import Any, Final
 from quarterdeck.cluster.nodehealth.nodeview import NodeView
 from quarterdeck.cluster.nodetaint import NodeTaint
 
-__all__ = ["NOT_READY", "UNREACHABLE", "by_condition", "swapped"]
-
 _NO_SCHEDULE: Final = "NoSchedule"
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 NOT_READY: Final = NodeTaint("node.kubernetes.io/not-ready", "", "NoExecute")

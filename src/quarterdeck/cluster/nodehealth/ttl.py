@@ -22,8 +22,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["ANNOTATION", "NAME", "TtlSteps", "ttl_controller"]
-
 NAME: Final = "ttl-controller"
 ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 _SETTLE: Final = 5.0

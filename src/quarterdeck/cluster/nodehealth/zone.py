@@ -12,8 +12,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["Turn", "Zones"]
-
 Zone = tuple[str, str]
 """Region and zone."""
 

@@ -42,9 +42,10 @@ from quarterdeck.cluster.placement.device import (
 from quarterdeck.cluster.placement.podtable import PodTable, Waiting
 from quarterdeck.cluster.placement.preemption import Budget, Plan, Preemption
 from quarterdeck.cluster.placement.state import ELSEWHERE, PlacementState
-from quarterdeck.cluster.placement.volume import SELECTED_NODE, VolumeReader
+from quarterdeck.cluster.placement.volume import VolumeReader
 from quarterdeck.cluster.placement.volumelimit import VolumeLimits
 from quarterdeck.cluster.podhead import pod_head
+from quarterdeck.cluster.volume.names import SELECTED_NODE
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.runtime.cache import Cache, Entry
 from quarterdeck.runtime.contract import Recorder
@@ -62,8 +63,6 @@ from quarterdeck.scheduler.device import Allocation
 from quarterdeck.scheduler.intake import node_info
 from quarterdeck.scheduler.model.claim import Claims
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
-
-__all__ = ["NAME", "SchedulerSettings", "scheduler_controller"]
 
 NAME: Final = "default-scheduler"
 _ROUND: Final = Key("", "round")

@@ -30,8 +30,6 @@ from quarterdeck.scheduler.deviceselector import DeviceSelectors
 from quarterdeck.scheduler.model.claim import Claims
 from quarterdeck.scheduler.snapshot import PodInfo
 
-__all__ = ["DeviceReader", "give_devices", "give_up_devices", "problem_of", "uses_devices"]
-
 Document = Mapping[str, Any]
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _MARK: Final = b'"resourceClaims"'

@@ -16,8 +16,6 @@ from quarterdeck.scheduler.model.affinity import Term, resolve
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.snapshot import PodInfo
 
-__all__ = ["Neighbours"]
-
 _Wish = tuple[int, Term]
 """A weight, less than nothing for being apart, and whom it is about."""
 

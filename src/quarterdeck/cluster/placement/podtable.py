@@ -21,8 +21,6 @@ from quarterdeck.runtime.cache import Cache, Entry
 from quarterdeck.scheduler.intake import pod_info
 from quarterdeck.scheduler.snapshot import PodInfo
 
-__all__ = ["PodTable", "Waiting"]
-
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 

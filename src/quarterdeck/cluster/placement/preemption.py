@@ -17,8 +17,6 @@ from quarterdeck.cluster.placement.state import Demand, PlacementState, summary
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.snapshot import PodInfo
 
-__all__ = ["Budget", "Occupant", "Plan", "Preemption"]
-
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 _ENOUGH: Final = 100

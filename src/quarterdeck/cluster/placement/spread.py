@@ -16,8 +16,6 @@ from quarterdeck.api import LabelSelector, Selector, from_dict
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.snapshot import PodInfo
 
-__all__ = ["Spread", "SpreadConstraint", "spread_constraints"]
-
 _NOT_MATCHED: Final = "node(s) didn't match pod topology spread constraints"
 NO_LABEL: Final = f"{_NOT_MATCHED} (missing required label)"
 _HONOR: Final = "Honor"

@@ -35,8 +35,6 @@ from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.resource import GPU
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
 
-__all__ = ["ELSEWHERE", "Demand", "PlacementState", "summary"]
-
 _NO_NODES: Final = "no nodes available to schedule pods"
 _AFFINITY: Final = "node(s) didn't match Pod's node affinity/selector"
 _TAINT: Final = "node(s) had untolerated taint"

@@ -24,10 +24,8 @@ from quarterdeck.api.k8s import (
 from quarterdeck.api.k8s.placement import NodeSelectorRequirement, NodeSelectorTerm
 from quarterdeck.cluster.placement.state import Demand
 from quarterdeck.cluster.placement.volumelimit import Volume
-from quarterdeck.cluster.volume.names import BIND_COMPLETED, OLD_CLASS, SELECTED_NODE, WAITS
+from quarterdeck.cluster.volume.names import BIND_COMPLETED, OLD_CLASS, WAITS
 from quarterdeck.runtime.cache import Cache
-
-__all__ = ["SELECTED_NODE", "VolumeReader", "claims_of"]
 
 _UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 _NO_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"

@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.snapshot import PodInfo
 
-__all__ = ["Volume", "VolumeLimits"]
-
 _EXCEEDED: Final = "node(s) exceed max volume count"
 
 

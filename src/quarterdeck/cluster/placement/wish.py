@@ -17,8 +17,6 @@ from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Shape
 
-__all__ = ["Wishes"]
-
 _AFFINITY_WEIGHT: Final = 2.0
 _TAINT_WEIGHT: Final = 3.0
 _SOFT: Final = "PreferNoSchedule"

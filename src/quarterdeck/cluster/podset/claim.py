@@ -15,8 +15,6 @@ from quarterdeck.errors import Invalid, NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Cache, Entry, Index, IndexQuery, controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["Selecting", "claim", "controlled", "uncontrolled"]
-
 O = TypeVar("O", bound=Resource)  # noqa: E741  the owner
 
 

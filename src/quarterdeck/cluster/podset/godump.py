@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from quarterdeck.api import Quantity, Time
 
-__all__ = ["dump"]
-
 _ZERO_TIME: Final = "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
 _UNIX_TO_YEAR_ONE: Final = 62135596800
 _SUFFIXES: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}

@@ -11,11 +11,10 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from quarterdeck.api import FrozenMap, Key, ObjectMeta, Time
+from quarterdeck.api import Key, ObjectMeta, Time
+from quarterdeck.api.frozen import FrozenMap
 from quarterdeck.api.k8s import Pod
 from quarterdeck.runtime.cache import Entry
-
-__all__ = ["PodView", "Views", "next_availability", "seconds_of"]
 
 _TERMINAL: Final = ("Succeeded", "Failed")
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"

@@ -12,8 +12,6 @@ from quarterdeck.errors import ApiError, NotFound, QuarterdeckError
 from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["MAX_CHANGES", "Outcome", "Telling", "create_pods", "is_terminating", "pod_of", "remove_pods"]
-
 MAX_CHANGES: Final = 500
 """Pods of a set that are made or removed in one go."""
 _EVENTS: Final = 25

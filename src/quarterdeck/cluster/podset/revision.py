@@ -10,23 +10,13 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from quarterdeck.api import ObjectMeta, Resource, Selector, from_dict, owner_reference, thaw, value_or
+from quarterdeck.api import ObjectMeta, Resource, Selector, from_dict, owner_reference, value_or
+from quarterdeck.api.frozen import thaw
 from quarterdeck.api.k8s import ControllerRevision, PodTemplateSpec
 from quarterdeck.cluster.podset.claim import claim
 from quarterdeck.cluster.podset.templatehash import fnv32, safe_encode
 from quarterdeck.errors import AlreadyExists, ForeignObject, ignore_not_found
 from quarterdeck.runtime.reconcile.context import Context
-
-__all__ = [
-    "REVISION_LABEL",
-    "Revised",
-    "list_revisions",
-    "revision_data",
-    "revision_hash",
-    "sync_revision",
-    "template_of",
-    "truncate_history",
-]
 
 HASH_LABEL: Final = "controller.kubernetes.io/hash"
 REVISION_LABEL: Final = "controller-revision-hash"

@@ -9,8 +9,6 @@ from quarterdeck.api import Key, Resource, Selector, controller_of
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.handler import MapContext, for_owner
 
-__all__ = ["ClaimantsOf"]
-
 S = TypeVar("S", bound=Resource)
 
 

@@ -11,8 +11,6 @@ from quarterdeck.api import to_dict
 from quarterdeck.api.k8s import PodTemplateSpec
 from quarterdeck.cluster.podset.godump import dump
 
-__all__ = ["fnv32", "fnv32a", "fnv128a", "safe_encode", "template_hash"]
-
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """No vowels and nothing that looks like one: no words come out."""
 _PRIME: Final = 16777619

@@ -31,8 +31,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["REPLICASET", "REPLICATION", "replicaset_controller", "replication_controller", "selector_of"]
-
 REPLICASET: Final = "replicaset-controller"
 REPLICATION: Final = "replicationcontroller-controller"
 _WORKERS: Final = 5

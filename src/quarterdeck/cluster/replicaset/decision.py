@@ -15,8 +15,6 @@ from quarterdeck.api import Selector
 from quarterdeck.cluster.podset.claim import Selecting
 from quarterdeck.cluster.podset.podview import PodView
 
-__all__ = ["Counts", "count", "failure_reason", "pods_to_remove"]
-
 _PHASE_ORDER: Final = {"Unknown": 1, "Running": 2}
 _NANOSECONDS: Final = 1e9
 

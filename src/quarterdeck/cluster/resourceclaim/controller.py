@@ -28,8 +28,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["EVENT_SOURCE", "NAME", "resource_claim_controller"]
-
 NAME: Final = "resourceclaim-controller"
 EVENT_SOURCE: Final = "resource_claim"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"

@@ -34,8 +34,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "device_slice", "simulated_device_controller"]
-
 NAME: Final = "simulated-device-controller"
 _GPU: Final = "/gpu"
 _MOST_DEVICES: Final = 128

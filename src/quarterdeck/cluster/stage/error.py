@@ -2,8 +2,6 @@
 
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["StageError"]
-
 
 class StageError(QuarterdeckError):
     """A Stage asks for something that is not there, or makes no sense."""

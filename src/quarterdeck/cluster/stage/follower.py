@@ -36,8 +36,6 @@ from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["StageFollower"]
-
 _log: Final = get_logger(__name__)
 _PODS: Final = ("v1", "Pod")
 

@@ -14,8 +14,6 @@ import yaml
 
 from quarterdeck.cluster.stage.template import is_true, shown
 
-__all__ = ["KNOWN", "Surroundings", "functions"]
-
 _VERB: Final = re.compile(r"%[svdqt%]")
 _CONDITIONS: Final = (
     ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),

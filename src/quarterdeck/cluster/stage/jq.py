@@ -16,8 +16,6 @@ import msgspec
 
 from quarterdeck.cluster.stage.error import StageError
 
-__all__ = ["Query", "query"]
-
 Filter: TypeAlias = Callable[[Any], Iterator[Any]]
 
 _TOKEN: Final = re.compile(

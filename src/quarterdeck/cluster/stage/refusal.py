@@ -16,8 +16,6 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "refusal_controller"]
-
 NAME: Final = "simulated-stage-controller"
 
 

@@ -18,8 +18,6 @@ from quarterdeck.cluster.stage.function import Surroundings
 from quarterdeck.cluster.stage.jq import Query, query
 from quarterdeck.cluster.stage.template import Template
 
-__all__ = ["Event", "Finalizers", "Patch", "Removal", "Rule", "choose", "compiled", "kind_of"]
-
 Document = Mapping[str, Any]
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _PATCHES: Final = ("json", "merge", "strategic")

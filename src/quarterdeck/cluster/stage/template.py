@@ -15,8 +15,6 @@ import msgspec
 
 from quarterdeck.cluster.stage.error import StageError
 
-__all__ = ["Template", "is_true", "shown"]
-
 _TOKEN: Final = re.compile(
     r"""\s*(?: (?P<text>"(?:[^"\\]|\\.)*") | (?P<raw>`[^`]*`) | (?P<number>-?\d+(?:\.\d+)?)
         | (?P<variable>\$\w*) | (?P<field>\.[A-Za-z_]\w*) | (?P<word>[A-Za-z_]\w*)

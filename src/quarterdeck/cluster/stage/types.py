@@ -8,8 +8,6 @@ import msgspec
 
 from quarterdeck.api import Resource
 
-__all__ = ["GROUP", "Stage"]
-
 GROUP = "kwok.x-k8s.io"
 
 

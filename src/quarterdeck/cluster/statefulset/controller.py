@@ -48,8 +48,6 @@ from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "statefulset_controller"]
-
 NAME: Final = "statefulset-controller"
 _WORKERS: Final = 5
 _CACHE_PATIENCE: Final = 60.0

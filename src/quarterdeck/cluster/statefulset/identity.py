@@ -12,19 +12,6 @@ from quarterdeck.api.k8s.volume import PersistentVolumeClaimVolumeSource
 from quarterdeck.cluster.podset.podwriter import pod_of
 from quarterdeck.cluster.podset.revision import REVISION_LABEL
 
-__all__ = [
-    "claim_name",
-    "claims_of",
-    "has_identity",
-    "has_storage",
-    "new_pod",
-    "ordinal_of",
-    "parent_and_ordinal",
-    "start_of",
-    "with_identity",
-    "with_storage",
-]
-
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 _NAME: Final = re.compile(r"(.*)-([0-9]+)$", re.DOTALL)

@@ -24,8 +24,6 @@ from quarterdeck.cluster.statefulset.retention import (
 from quarterdeck.errors import AlreadyExists, ForeignObject, NotFound, QuarterdeckError, ReconcileError
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["PodControl"]
-
 
 class PodControl:
     """Writes for one StatefulSet, in one run."""

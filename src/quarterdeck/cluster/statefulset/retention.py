@@ -12,8 +12,6 @@ from quarterdeck.api import OwnerReference, Resource, owner_reference
 from quarterdeck.api.k8s import PersistentVolumeClaim, Pod, StatefulSet
 from quarterdeck.api.k8s.apps import StatefulSetPersistentVolumeClaimRetentionPolicy
 
-__all__ = ["has_foreign_controller", "has_stale_owner", "is_deleted_when_scaled", "wanted_owners"]
-
 _DELETE: Final = "Delete"
 
 

@@ -37,8 +37,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["EVENT_SOURCE", "NAME", "volume_binder_controller"]
-
 NAME: Final = "persistentvolume-binder-controller"
 EVENT_SOURCE: Final = "persistentvolume-controller"
 _WORKERS: Final = 8

@@ -18,8 +18,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "ephemeral_volume_controller"]
-
 NAME: Final = "ephemeral-volume-controller"
 _MARK: Final = b'"ephemeral":'
 

@@ -17,8 +17,6 @@ from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "volume_expand_controller", "wants_more"]
-
 NAME: Final = "persistentvolume-expander-controller"
 
 

@@ -9,18 +9,6 @@ from quarterdeck.api.k8s import PersistentVolume, PersistentVolumeClaim, Storage
 from quarterdeck.cluster.volume import names
 from quarterdeck.runtime.event.subject import reference_to
 
-__all__ = [
-    "best_volume",
-    "bound_to_claim",
-    "claim_class",
-    "default_class",
-    "is_meant_for",
-    "mismatch",
-    "modes_differ",
-    "requested",
-    "size_of",
-]
-
 _FILESYSTEM = "Filesystem"
 _NOTHING = Quantity("0")
 

@@ -27,8 +27,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["NAME", "simulated_provisioner"]
-
 NAME: Final = "simulated-provisioner"
 _CLASS: Final = Key("class", "default")
 _WORKERS: Final = 8

@@ -18,8 +18,6 @@ from .backends.error import BackendError
 from .backends.registry import BackendRegistry
 from .configuration import OperatorConfiguration, load_file
 
-__all__ = ["ConfigurationWatch"]
-
 _PERIOD: Final = 5.0
 _log: Final = get_logger(__name__)
 

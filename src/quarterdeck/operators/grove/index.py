@@ -8,8 +8,6 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodClique
 from quarterdeck.runtime.cache.index import Index, controller_uid, label
 
-__all__ = ["CLIQUES_OF_BASE_GANG", "CLIQUES_OF_GANG", "CLIQUES_OF_SET", "CONTROLLER", "PODS_OF_CLIQUE"]
-
 CONTROLLER: Final = controller_uid
 """Children by who controls them."""
 PODS_OF_CLIQUE: Final = label(names.PODCLIQUE)

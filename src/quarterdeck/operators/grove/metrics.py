@@ -6,8 +6,6 @@ from typing import Final
 
 from quarterdeck.runtime.metrics import Registry
 
-__all__ = ["GroveMetrics"]
-
 INIT_BUCKETS: Final = (0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0)
 OPERATION_BUCKETS: Final = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 SUCCESS: Final = "success"

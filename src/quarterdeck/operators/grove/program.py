@@ -27,8 +27,6 @@ from .configuration.loading import effective_document
 from .configwatch import ConfigurationWatch
 from .controllers.preflight import StartError
 
-__all__ = ["GroveProgram", "RunOptions", "exit_code_of"]
-
 BAD_CONFIGURATION: Final = 2
 MANAGER_FAILED: Final = 4
 RUN_FAILED: Final = 6

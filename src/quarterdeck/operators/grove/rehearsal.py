@@ -33,8 +33,6 @@ from .metrics import GroveMetrics
 from .program import MANAGER_FAILED, RUN_FAILED, GroveProgram, exit_code_of
 from .webhooks import LiveReader, SetGuard
 
-__all__ = ["rehearse"]
-
 
 async def rehearse(program: GroveProgram, *, account: str, tell: Callable[[str], None]) -> int:
     """Tell line by line what would be; returns the exit code.

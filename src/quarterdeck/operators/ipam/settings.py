@@ -11,8 +11,6 @@ from quarterdeck.errors import ConfigError
 from .logic.podrange import Family
 from .logic.statuscalc import Limits
 
-__all__ = ["IpamSettings", "PodRangeSettings"]
-
 
 class PodRangeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """Whether nodes get their pod ranges (``spec.podCIDRs``) from pools."""

@@ -16,8 +16,6 @@ from quarterdeck.errors import ConfigError
 
 from . import names
 
-__all__ = ["device_of", "write_device"]
-
 _VARIABLE: Final = "NVIDIA_VISIBLE_DEVICES"
 _TOOL: Final = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
 _NO_DEVICE: Final = frozenset({"", "all", "none", "void"})

@@ -36,8 +36,6 @@ from .logic.shard import Pool
 from .settings import KaiSettings
 from .types import BindRequest, PodGroup, Queue, Topology
 
-__all__ = ["KINDS", "read_snapshot"]
-
 _PAGE = 1000
 KINDS: Final = (
     metadata_of(ConfigMap),

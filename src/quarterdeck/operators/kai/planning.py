@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quarterdeck.client.representation import AnyKind
     from quarterdeck.runtime.cache import Cache
 
-__all__ = ["SchedulerPlanner"]
-
 
 class SchedulerPlan:
     """One snapshot, to be asked."""

@@ -12,8 +12,6 @@ from .logic.info import spec_of
 from .lookup import RUNTIMES, runtime_namespace
 from .types import AnyRuntime, TrainJob
 
-__all__ = ["JOBS_BY_RUNTIME", "runtime_value", "value_of", "values_of"]
-
 
 def values_of(job: TrainJob) -> Iterable[str]:
     """The value of the runtime that a TrainJob uses; none if nobody knows its kind."""

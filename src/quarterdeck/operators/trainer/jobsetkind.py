@@ -11,8 +11,6 @@ from quarterdeck.runtime.cache.health import HealthState
 from quarterdeck.runtime.manager.check import Check
 from quarterdeck.runtime.manager.manager import Manager
 
-__all__ = ["HOW_TO_GET_IT", "JobSetMissing", "is_jobset_served", "jobset_check"]
-
 HOW_TO_GET_IT: Final = (
     f"the cluster has no JobSet ({JobSet.type_info.plural}.{JobSet.type_info.group}): "
     "run its operator (--operators trainer,jobset) or install JobSet"

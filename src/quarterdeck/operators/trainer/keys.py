@@ -12,8 +12,6 @@ from quarterdeck.api.k8s import Secret
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import MLPolicy, TrainJob
 
-__all__ = ["curve_secret", "new_secret", "ssh_secret"]
-
 _Z85: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _CERTIFICATE: Final = """\
 # of TrainJob {job}, for Flux

@@ -11,8 +11,6 @@ from . import names
 from .logic.info import spec_of
 from .types import AnyRuntime, ClusterTrainingRuntime, TrainingRuntime, TrainJob
 
-__all__ = ["RUNTIMES", "Reader", "RuntimeMissing", "find_runtime", "is_supported", "runtime_namespace"]
-
 RUNTIMES: Final[Mapping[str, type[TrainingRuntime] | type[ClusterTrainingRuntime]]] = {
     names.registry_key(names.TRAINING_RUNTIME, names.GROUP): TrainingRuntime,
     names.registry_key(names.CLUSTER_TRAINING_RUNTIME, names.GROUP): ClusterTrainingRuntime,

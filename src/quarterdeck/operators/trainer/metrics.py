@@ -17,8 +17,6 @@ from .logic.info import spec_of
 from .logic.status import is_finished
 from .types import TrainJob, TrainJobStatus
 
-__all__ = ["STATES", "TrainerMetrics", "state_of"]
-
 STATES: Final = ("running", "suspended", "complete", "failed")
 
 

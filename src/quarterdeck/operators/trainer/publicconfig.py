@@ -17,8 +17,6 @@ from quarterdeck.runtime.rbac import Rule
 
 from . import names
 
-__all__ = ["RULES", "PublicConfig", "public_references"]
-
 _RBAC: Final = "rbac.authorization.k8s.io"
 RULES: Final = (
     Rule(groups=("",), resources=("namespaces",), verbs=("create",)),

@@ -18,7 +18,6 @@ import msgspec
 
 from quarterdeck.api import (
     DynamicObject,
-    FieldSelector,
     GroupVersionKind,
     PartialObjectMetadata,
     Resource,
@@ -26,6 +25,8 @@ from quarterdeck.api import (
     Selector,
     Writable,
 )
+from quarterdeck.api.selector import FieldSelector
+from quarterdeck.client.clock import Clock
 from quarterdeck.client.discovery import ResourceMapping, RestMapper
 from quarterdeck.client.option import Fields, Labels
 from quarterdeck.client.representation import AnyKind, MetadataKind
@@ -37,10 +38,8 @@ from quarterdeck.runtime.cache.informer import Informer, InformerStatistics
 from quarterdeck.runtime.cache.objects import IndexView, Objects
 from quarterdeck.runtime.cache.options import CacheOptions
 from quarterdeck.runtime.cache.sink import Opener
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.loop.taskerror import unwrapped
-
-__all__ = ["Cache", "CacheStatistics"]
 
 R = TypeVar("R", bound=Resource)
 

@@ -14,8 +14,6 @@ import msgspec
 
 from quarterdeck.runtime.cache.entry import Entry
 
-__all__ = ["DecodingStatistics", "ObjectDecoder"]
-
 T = TypeVar("T")
 
 DEFAULT_REMEMBERED_BYTES: Final = 16 * 1024 * 1024

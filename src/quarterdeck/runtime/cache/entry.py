@@ -23,8 +23,6 @@ from quarterdeck.errors import SchemaError
 from quarterdeck.runtime.cache.fieldpath import FieldReader, Values
 from quarterdeck.runtime.cache.packing import Packing
 
-__all__ = ["Entry", "EntryFactory", "Head", "Transform"]
-
 _SHARED_LIMIT: Final = 8192
 """Distinct label sets and owner lists remembered for sharing, per informer."""
 

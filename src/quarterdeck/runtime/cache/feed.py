@@ -9,8 +9,6 @@ from quarterdeck.client.line import line_batches
 from quarterdeck.client.transport import Stream
 from quarterdeck.errors import TransportError
 
-__all__ = ["Feed", "Silence", "Silent"]
-
 REMINDER: Final = 10.0
 """Seconds between reminders while the initial events do not arrive."""
 

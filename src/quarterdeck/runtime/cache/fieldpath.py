@@ -15,8 +15,6 @@ import msgspec
 from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.errors import ConfigError
 
-__all__ = ["FieldReader", "Values", "parse_path"]
-
 Values: TypeAlias = tuple[str, ...]
 """What one path found in one document, as index values."""
 

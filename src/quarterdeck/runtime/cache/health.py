@@ -4,8 +4,6 @@ from enum import Enum
 
 import msgspec
 
-__all__ = ["Health", "HealthState"]
-
 
 class HealthState(Enum):
     """The states a list/watch can be in; only ``WATCHING`` is good."""

@@ -20,19 +20,6 @@ from quarterdeck.api.resource import Writable
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.fieldpath import FieldReader, Values, parse_path
 
-__all__ = [
-    "Index",
-    "IndexQuery",
-    "IndexTable",
-    "controlled_by",
-    "controller_uid",
-    "field",
-    "label",
-    "node_name",
-    "owned_by",
-    "owner_uid",
-]
-
 T = TypeVar("T")
 
 

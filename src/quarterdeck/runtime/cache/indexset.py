@@ -12,8 +12,6 @@ from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.wire.timeslice import TimeSlice
 
-__all__ = ["IndexSet"]
-
 
 class IndexSet:
     """Indexes by name; they may come and go while the stores below them change.

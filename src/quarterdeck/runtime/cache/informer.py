@@ -12,15 +12,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from quarterdeck.api import (
-    DynamicObject,
-    GroupVersionKind,
-    PartialObjectMetadata,
-    Resource,
-    decode,
-    decode_json,
-)
+from quarterdeck.api import DynamicObject, GroupVersionKind, PartialObjectMetadata, Resource, decode
+from quarterdeck.api.codec import decode_json
 from quarterdeck.client.call import Call
+from quarterdeck.client.clock import Clock
 from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.client.representation import AnyKind, MetadataKind
 from quarterdeck.errors import CacheError, NoKindMatch, NotSynced, QuarterdeckError
@@ -39,12 +34,9 @@ from quarterdeck.runtime.cache.store import Change, Delta
 from quarterdeck.runtime.cache.verification import find_differences
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.backoff import EndlessBackoff
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.metrics.definition import INFORMER_BUCKETS
 from quarterdeck.runtime.metrics.registry import Histogram
-
-__all__ = ["Informer", "InformerStatistics"]
 
 T = TypeVar("T")
 _HEALTH_PERIOD: Final = 0.25

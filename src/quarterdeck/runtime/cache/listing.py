@@ -20,8 +20,6 @@ import msgspec
 from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.errors import ProtocolError
 
-__all__ = ["ListSplitter"]
-
 _ITEMS: Final = b'"items":['
 _FIRST_KEY: Final = re.compile(rb'\{"[A-Za-z]+":')
 _BATCH: Final = 512 * 1024

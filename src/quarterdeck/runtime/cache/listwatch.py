@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from quarterdeck.client.call import Call
+from quarterdeck.client.clock import Clock
 from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.client.transport import Stream
 from quarterdeck.errors import Gone
@@ -15,10 +16,7 @@ from quarterdeck.runtime.cache.feed import Feed, Silence
 from quarterdeck.runtime.cache.listing import ListSplitter
 from quarterdeck.runtime.cache.reflectoroption import ReflectorOptions
 from quarterdeck.runtime.cache.sink import Opener
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.wire.timeslice import TimeSlice
-
-__all__ = ["ListWatch"]
 
 LIST_SILENCE: Final = 60.0
 """Seconds without a byte in the middle of a list after which its connection counts as dead."""

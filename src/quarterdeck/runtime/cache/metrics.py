@@ -7,13 +7,12 @@ A kind that leaves the cache leaves the metrics with the next reading.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.client.clock import Clock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics.runtime import RuntimeMetrics
 
 if TYPE_CHECKING:
     from quarterdeck.runtime.cache import Cache, Informer
-
-__all__ = ["follow_caches"]
 
 _DIGITS: Final = 15
 """Least significant digits of a resource version that a float holds exactly."""

@@ -7,8 +7,6 @@ from quarterdeck.api.kind import Key
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.index import IndexTable
 
-__all__ = ["IndexView", "Objects"]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 

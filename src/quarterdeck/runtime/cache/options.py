@@ -16,13 +16,12 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from quarterdeck.api import FieldSelector, FieldTerm, GroupVersionKind, Resource, Selector
+from quarterdeck.api import GroupVersionKind, Resource, Selector
+from quarterdeck.api.selector import FieldSelector, FieldTerm
 from quarterdeck.client.option import Fields, Labels
 from quarterdeck.runtime.cache.decoding import DEFAULT_REMEMBERED_BYTES
 from quarterdeck.runtime.cache.entry import Transform
 from quarterdeck.runtime.cache.transform import strip_managed_fields
-
-__all__ = ["ALL_NAMESPACES", "CacheOptions", "KindOptions", "Settings", "ShardSettings", "by_namespace"]
 
 ALL_NAMESPACES: Final = ""
 """Key for "all namespaces but those listed"."""

@@ -10,8 +10,6 @@ import zlib
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["Packing"]
-
 _WINDOW: Final = -12
 """4 KiB back, raw deflate: no header, no checksum."""
 _MEMORY: Final = 4

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["Projection"]
-
 _encode: Final = msgspec.json.Encoder().encode
 _plain: Final = msgspec.json.Decoder()
 

@@ -26,6 +26,7 @@ import random
 from collections.abc import Callable
 from typing import Final, NoReturn
 
+from quarterdeck.client.clock import Clock
 from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.client.watchline import bookmark_of, error_of, split_line
 from quarterdeck.errors import (
@@ -50,11 +51,9 @@ from quarterdeck.runtime.cache.reflectoroption import ReflectorOptions, Reflecto
 from quarterdeck.runtime.cache.sink import Opener, Sink
 from quarterdeck.runtime.log.field import FieldLogger, get_logger
 from quarterdeck.runtime.loop.backoff import EndlessBackoff
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.wire.timeslice import TimeSlice
-
-__all__ = ["Reflector"]
 
 SHORT_WATCH: Final = 1.0
 """A watch that ends sooner than this, without an event, is a refusal in disguise."""

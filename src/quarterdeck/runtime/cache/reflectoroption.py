@@ -6,8 +6,6 @@ import msgspec
 
 from quarterdeck.runtime.cache.health import Health
 
-__all__ = ["ReflectorOptions", "ReflectorStatistics"]
-
 PAGE_SIZE: Final = 500
 _JSON: Final = "application/json"
 

@@ -25,8 +25,6 @@ from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.wire.timeslice import TimeSlice
 
-__all__ = ["EventHandler", "Registration", "RegistrationStatistics", "retry_wait"]
-
 _log: Final = get_logger(__name__)
 _FIRST_RETRY: Final = 0.1
 _LAST_RETRY: Final = 30.0

@@ -16,8 +16,6 @@ from quarterdeck.runtime.cache.store import Change, Delta, Store
 from quarterdeck.runtime.cache.version import is_at_least, is_comparable, is_newer
 from quarterdeck.wire.timeslice import TimeSlice
 
-__all__ = ["Shard", "ShardOwner"]
-
 Cancel: TypeAlias = Callable[[], None]
 
 

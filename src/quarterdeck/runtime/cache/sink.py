@@ -8,8 +8,6 @@ from quarterdeck.client.transport import Stream
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.health import Health
 
-__all__ = ["Opener", "Sink"]
-
 
 class Opener(Protocol):
     """Opens streams; a ``quarterdeck.client.Client`` is one."""

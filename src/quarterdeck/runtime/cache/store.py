@@ -21,8 +21,6 @@ import msgspec
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.version import is_newer
 
-__all__ = ["Change", "Delta", "Store"]
-
 
 class Change(Enum):
     """What happened to an object."""

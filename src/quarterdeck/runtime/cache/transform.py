@@ -16,8 +16,6 @@ from quarterdeck.runtime.cache.entry import Head, Transform
 from quarterdeck.runtime.cache.fieldpath import parse_path
 from quarterdeck.runtime.cache.projection import Projection
 
-__all__ = ["Transform", "keep_only", "rewrite", "strip_last_applied", "strip_managed_fields"]
-
 _MANAGED: Final = b'"managedFields":'
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _LAST_APPLIED: Final = f'"{LAST_APPLIED}":'.encode()

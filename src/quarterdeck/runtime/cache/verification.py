@@ -19,8 +19,6 @@ from quarterdeck.runtime.cache.store import Store
 from quarterdeck.runtime.cache.version import is_comparable
 from quarterdeck.wire.timeslice import TimeSlice
 
-__all__ = ["Difference", "find_differences"]
-
 _ACCEPT: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 

@@ -6,8 +6,6 @@ length compares as text. Only versions of one resource of one server may be comp
 compared never blocks anybody: ``is_at_least`` says yes.
 """
 
-__all__ = ["is_at_least", "is_comparable", "is_newer"]
-
 
 def is_comparable(version: str) -> bool:
     """Whether the version is a positive decimal number without leading zeros."""

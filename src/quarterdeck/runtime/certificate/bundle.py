@@ -17,8 +17,6 @@ from quarterdeck.client import Client, JsonPatch
 from quarterdeck.errors import Conflict, Invalid, NotFound
 from quarterdeck.runtime.log.field import get_logger
 
-__all__ = ["BundlePublisher", "BundleTarget"]
-
 _log: Final = get_logger(__name__)
 MUTATING: Final = GroupVersionKind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration")
 VALIDATING: Final = GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")

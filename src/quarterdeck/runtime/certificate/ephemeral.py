@@ -6,10 +6,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from quarterdeck.client.clock import Clock
 from quarterdeck.runtime.certificate.pair import KeyPair, UsePair
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
-
-__all__ = ["EphemeralCertificates"]
+from quarterdeck.runtime.loop.clock import LoopClock
 
 LIFE: Final = timedelta(days=365)
 

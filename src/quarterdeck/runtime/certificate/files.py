@@ -12,13 +12,12 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.certificate.pair import KeyPair, UsePair
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
-
-__all__ = ["DEFAULT_DIRECTORY", "FileCertificates"]
 
 POLL_PERIOD: Final = 10.0
 DEFAULT_DIRECTORY: Final = Path(tempfile.gettempdir(), "k8s-webhook-server", "serving-certs")

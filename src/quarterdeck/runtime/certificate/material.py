@@ -6,8 +6,6 @@ import msgspec
 
 from quarterdeck.runtime.certificate.pair import KeyPair
 
-__all__ = ["Life", "Material"]
-
 
 class Life(msgspec.Struct, frozen=True):
     """How long things last."""

@@ -18,8 +18,6 @@ import msgspec
 
 from quarterdeck.errors import ConfigError
 
-__all__ = ["CertificateSource", "KeyPair", "ServingContext", "UsePair"]
-
 
 class KeyPair(msgspec.Struct, frozen=True):
     """A certificate chain and its private key, as PEM."""

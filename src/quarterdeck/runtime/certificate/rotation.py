@@ -30,8 +30,6 @@ from quarterdeck.wire.certificate import (
     to_pem,
 )
 
-__all__ = ["next_material"]
-
 RENEW_AT: Final = 2 / 3
 """Share of its life after which something is renewed."""
 URGENT: Final = 0.95

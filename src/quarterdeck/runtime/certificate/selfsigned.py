@@ -19,14 +19,13 @@ from typing import Final
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import Secret
 from quarterdeck.client import Client, WatchEvent
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import AlreadyExists, ConfigError, Conflict, Forbidden, NotFound, QuarterdeckError
 from quarterdeck.runtime.certificate.material import Life, Material
 from quarterdeck.runtime.certificate.pair import KeyPair, UsePair
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.backoff import EndlessBackoff
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
-
-__all__ = ["Publish", "SelfSigned", "service_names"]
+from quarterdeck.runtime.loop.clock import LoopClock
 
 CHECK_PERIOD: Final = 12 * 3600.0
 PUBLISH_PERIOD: Final = 60.0

@@ -22,9 +22,9 @@ from quarterdeck.api import GroupVersionKind, Key, Resource
 from quarterdeck.client import AnyKind, metadata_of
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.cache.index import Index
-from quarterdeck.runtime.controller.controller import Controller, ControllerOptions
+from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import KeyMapper, MapFunction, for_object, for_owner, mapped
-from quarterdeck.runtime.controller.option import ControllerOptionArguments
+from quarterdeck.runtime.controller.option import ControllerOptionArguments, ControllerOptions
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import ReconcileFunction, Reconciler, as_reconciler
 from quarterdeck.runtime.controller.source import Delay, KindSource, Source
@@ -34,8 +34,6 @@ from quarterdeck.runtime.rbac import Rule, for_rules, merge_rules, owns_rules, w
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.finalizer import FinalizerRegistry
 from quarterdeck.runtime.reconcile.result import Result
-
-__all__ = ["Builder"]
 
 T = TypeVar("T", bound=Resource)
 K = TypeVar("K", bound=Resource)

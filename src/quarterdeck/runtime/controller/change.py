@@ -12,8 +12,6 @@ from quarterdeck.api import Key, Writable
 from quarterdeck.runtime.cache.entry import Entry, EntryFactory
 from quarterdeck.runtime.cache.store import Change, Delta
 
-__all__ = ["Change", "ObjectEvent", "generic_event"]
-
 T = TypeVar("T")
 
 

@@ -48,13 +48,6 @@ from quarterdeck.runtime.reconcile.recording import recording_client
 from quarterdeck.runtime.reconcile.result import Result
 from quarterdeck.runtime.reconcile.services import ContextServices
 
-__all__ = [
-    "Controller",
-    "ControllerOptions",
-    "SyncTimeout",
-    "WatchHandle",
-]
-
 T = TypeVar("T", bound=Resource)
 
 _TWICE: Final = (

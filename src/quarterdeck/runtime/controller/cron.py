@@ -8,8 +8,6 @@ from quarterdeck.api import Key
 from quarterdeck.api.cron import CronSchedule
 from quarterdeck.runtime.controller.source import SourceContext
 
-__all__ = ["CronSource"]
-
 
 class CronSource:
     """The same keys whenever a schedule says so. Runs that were missed are not made up for."""

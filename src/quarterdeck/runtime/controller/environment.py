@@ -6,13 +6,12 @@ from collections.abc import Callable
 import msgspec
 
 from quarterdeck.api import Key
+from quarterdeck.client.clock import Clock
 from quarterdeck.runtime.contract import NoRecorder, ReconcileMetrics, Recorder
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.loop.execution import Execution
 from quarterdeck.runtime.queue.workqueue import QueueMetrics
 from quarterdeck.runtime.trace import NO_TRACER, Tracer
-
-__all__ = ["ControllerEnvironment"]
 
 
 class ControllerEnvironment(msgspec.Struct, frozen=True, kw_only=True):

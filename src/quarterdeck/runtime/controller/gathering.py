@@ -11,8 +11,6 @@ from typing import Final
 from quarterdeck.api import Key
 from quarterdeck.runtime.loop.clock import LoopClock
 
-__all__ = ["Gathering"]
-
 _WINDOW: Final = 1.0
 """Seconds in which keys are counted."""
 _MANY: Final = 16

@@ -8,12 +8,11 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from quarterdeck.api import GroupKind, GroupVersion, Key, Resource
+from quarterdeck.api import Key, Resource
+from quarterdeck.api.kind import GroupKind, GroupVersion
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.controller.change import ObjectEvent
-
-__all__ = ["KeyMapper", "MapContext", "MapFunction", "for_object", "for_owner", "mapped"]
 
 T = TypeVar("T")
 Keys: TypeAlias = Iterable[Key] | Awaitable[Iterable[Key]]

@@ -10,8 +10,6 @@ from quarterdeck.runtime.log.field import FieldLogger
 from quarterdeck.runtime.queue.ratelimit import RateLimiter
 from quarterdeck.runtime.queue.workqueue import DEFAULT_AGE_RATE, QueueMetrics, WorkQueue
 
-__all__ = ["ControllerOptionArguments", "ControllerOptions", "LogConstructor", "NewQueue"]
-
 LogConstructor: TypeAlias = Callable[[Key | None], FieldLogger]
 NewQueue: TypeAlias = Callable[[str, RateLimiter[Key], QueueMetrics | None], WorkQueue[Key]]
 

@@ -6,16 +6,14 @@ from functools import partial
 from typing import Any, Final
 
 from quarterdeck.api import Key
+from quarterdeck.client.clock import Clock
 from quarterdeck.runtime.contract import ReconcileMetrics
 from quarterdeck.runtime.controller.worker import Worker
 from quarterdeck.runtime.log.field import FieldLogger
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.supervision import Loop, Policy
 from quarterdeck.runtime.queue.workqueue import QueueClosed, WorkQueue
 from quarterdeck.runtime.reconcile.consistency import WriteTracker
 from quarterdeck.wire.timeslice import TimeSlice
-
-__all__ = ["WorkerPool"]
 
 _TURN: Final = 0.003
 """Seconds of reconciles that wait for nothing before others get their turn."""

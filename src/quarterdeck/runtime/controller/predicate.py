@@ -20,24 +20,8 @@ from quarterdeck.client.option import Labels
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.fieldpath import parse_path
 from quarterdeck.runtime.cache.projection import Projection
-from quarterdeck.runtime.controller.change import Change, ObjectEvent
-
-__all__ = [
-    "Predicate",
-    "annotations_changed",
-    "condition_changed",
-    "deletion_started",
-    "generation_changed",
-    "label_matches",
-    "labels_changed",
-    "never",
-    "object_matches",
-    "resource_version_changed",
-    "spec_changed",
-    "status_changed",
-    "strict_generation_changed",
-    "update_if",
-]
+from quarterdeck.runtime.cache.store import Change
+from quarterdeck.runtime.controller.change import ObjectEvent
 
 T = TypeVar("T")
 Test: TypeAlias = Callable[[ObjectEvent[Any]], bool]

@@ -13,8 +13,6 @@ from quarterdeck.runtime.metrics.runtime import WorkQueueMetrics
 from quarterdeck.runtime.queue.ratelimit import BucketLimiter, ExponentialLimiter, LargestLimiter, RateLimiter
 from quarterdeck.runtime.queue.workqueue import QueueMetrics, WorkQueue
 
-__all__ = ["make_queue"]
-
 
 def make_queue(
     name: str,

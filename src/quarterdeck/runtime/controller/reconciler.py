@@ -9,8 +9,6 @@ from quarterdeck.api import Resource
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["FunctionReconciler", "ReconcileFunction", "Reconciler", "as_reconciler"]
-
 T = TypeVar("T", bound=Resource)
 
 Outcome: TypeAlias = Result | None

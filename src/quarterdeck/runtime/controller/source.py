@@ -13,6 +13,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequen
 from typing import Any, Final, Protocol, TypeAlias
 
 from quarterdeck.api import Key, Writable
+from quarterdeck.client.clock import Clock
 from quarterdeck.client.representation import AnyKind, MetadataKind
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.informer import Informer
@@ -22,22 +23,9 @@ from quarterdeck.runtime.controller.change import ObjectEvent, generic_event
 from quarterdeck.runtime.controller.handler import KeyMapper, MapContext, for_object
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
-
-__all__ = [
-    "Channel",
-    "ChannelSource",
-    "Delay",
-    "Enqueue",
-    "FunctionSource",
-    "KindSource",
-    "Source",
-    "SourceContext",
-    "TimerSource",
-]
 
 Delay: TypeAlias = Callable[[Key], float]
 _Pending: TypeAlias = dict[Key, ObjectEvent[Any]]

@@ -5,8 +5,6 @@ import msgspec
 from quarterdeck.runtime.queue.workqueue import QueueStatistics
 from quarterdeck.runtime.reconcile.consistency import ConsistencyStatistics
 
-__all__ = ["ControllerStatistics"]
-
 
 class ControllerStatistics(msgspec.Struct, frozen=True):
     """A moment of a controller's life."""

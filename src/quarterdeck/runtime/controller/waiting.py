@@ -9,8 +9,6 @@ from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.reconcile.result import Until
 
-__all__ = ["WaitingKeys"]
-
 
 class WaitingKeys:
     """What each key waits for; a key waits for one thing at a time, the last it asked for."""

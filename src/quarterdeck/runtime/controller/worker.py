@@ -27,14 +27,10 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final, Generic, TypeVar, cast
 
-from quarterdeck.api import (
-    GroupVersionKind,
-    Key,
-    Resource,
-    add_finalizer,
-    remove_finalizer,
-)
+from quarterdeck.api import GroupVersionKind, Key, Resource
+from quarterdeck.api.finalizer import add_finalizer, remove_finalizer
 from quarterdeck.client import AnyKind, metadata_of
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import Conflict, ForeignObject, NotFound, QuarterdeckError, ReconcileError, Terminal
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.contract import ReconcileMetrics, ReconcileResult
@@ -43,7 +39,6 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.waiting import WaitingKeys
 from quarterdeck.runtime.log.field import FieldLogger, LazyFields
 from quarterdeck.runtime.log.repeat import RepeatGuard
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.deadline import Deadlines
 from quarterdeck.runtime.loop.execution import Execution
 from quarterdeck.runtime.loop.supervision import Stray, contained
@@ -55,8 +50,6 @@ from quarterdeck.runtime.reconcile.recording import NotLeading
 from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until_free
 from quarterdeck.runtime.reconcile.services import ContextServices
 from quarterdeck.runtime.trace import Span, Tracer
-
-__all__ = ["ReconcileTimeout", "Worker"]
 
 T = TypeVar("T", bound=Resource)
 V = TypeVar("V")

@@ -19,16 +19,16 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from quarterdeck.api import UNSET, MicroTime, ObjectMeta, encode, value_or
+from quarterdeck.api import UNSET, ObjectMeta, encode, value_or
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.k8s import Lease
 from quarterdeck.api.k8s.coordination import LeaseSpec
-from quarterdeck.client import Client, Clock, SystemClock
+from quarterdeck.client import Client, Clock
+from quarterdeck.client.clock import SystemClock
 from quarterdeck.errors import ApiError, Conflict, NotFound, QuarterdeckError, TransportError
 from quarterdeck.runtime.election.options import JITTER, LeaderElection
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.metrics import ElectionMetrics
-
-__all__ = ["LeaderElector", "LeaseOverdue"]
 
 OVERDUE_GRACE: Final = 10.0
 """Seconds beyond the lease duration after which a leader that did not notice is a case for liveness."""

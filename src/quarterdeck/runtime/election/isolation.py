@@ -14,8 +14,6 @@ from typing import Final
 
 from quarterdeck.runtime.log.field import get_logger
 
-__all__ = ["ElectionThread"]
-
 _log: Final = get_logger(__name__)
 
 

@@ -9,8 +9,6 @@ from quarterdeck.runtime.election.options import LeaderElection
 from quarterdeck.runtime.election.thread import ThreadedElector, ThreadedShardedElector, election_client
 from quarterdeck.runtime.metrics import RuntimeMetrics
 
-__all__ = ["make_elector"]
-
 
 def make_elector(
     options: LeaderElection,

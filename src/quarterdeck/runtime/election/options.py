@@ -11,8 +11,6 @@ import msgspec
 from quarterdeck.client.config import SERVICE_ACCOUNT
 from quarterdeck.errors import ConfigError
 
-__all__ = ["JITTER", "LeaderElection", "find_namespace", "make_identity"]
-
 JITTER: Final = 1.2
 """How much longer than ``retry_period`` an attempt may be apart, as a factor of it."""
 

@@ -18,17 +18,17 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.api import Key, MicroTime, ObjectMeta, encode, value_or
+from quarterdeck.api import Key, ObjectMeta, encode, value_or
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.k8s import Lease
 from quarterdeck.api.k8s.coordination import LeaseSpec
-from quarterdeck.client import Client, Clock, SystemClock
+from quarterdeck.client import Client, Clock
+from quarterdeck.client.clock import SystemClock
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.runtime.election.elector import LeaderElector, Tell
 from quarterdeck.runtime.election.options import LeaderElection
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.metrics import RuntimeMetrics
-
-__all__ = ["MEMBER_LABEL", "Members", "ShardedElector", "rendezvous", "shard_of"]
 
 MEMBER_LABEL: Final = "quarterdeck.io/election-member"
 """Label of the Leases by which replicas find each other; its value is the election's name."""

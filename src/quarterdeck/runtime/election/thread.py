@@ -16,7 +16,8 @@ from typing import Final, TypeAlias
 
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Lease
-from quarterdeck.client import Client, Config, user_agent
+from quarterdeck.client import Client, Config
+from quarterdeck.client.config import user_agent
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.election.elector import LeaderElector, Tell
@@ -24,8 +25,6 @@ from quarterdeck.runtime.election.isolation import ElectionThread
 from quarterdeck.runtime.election.options import LeaderElection
 from quarterdeck.runtime.election.shard import ShardCallback, ShardedElector, shard_of
 from quarterdeck.runtime.metrics import RuntimeMetrics
-
-__all__ = ["ElectionFailed", "ThreadedElector", "ThreadedShardedElector", "election_client"]
 
 STOP_GRACE: Final = 5.0
 """Seconds beyond the renew deadline that the thread may take to end."""

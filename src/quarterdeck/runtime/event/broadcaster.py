@@ -22,9 +22,10 @@ from typing import Final, Literal, Self, TypeAlias
 
 import msgspec
 
-from quarterdeck.api import MicroTime
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.k8s import core, events
 from quarterdeck.client import Client, StrategicMergePatch
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
 from quarterdeck.runtime.event.correlation import Correlator
 from quarterdeck.runtime.event.recorder import EventRecorder
@@ -32,11 +33,9 @@ from quarterdeck.runtime.event.series import FINISH_AFTER, REFRESH_PERIOD, Serie
 from quarterdeck.runtime.event.subject import EventNames
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.log.repeat import RepeatGuard
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.runtime.metrics import RuntimeMetrics
-
-__all__ = ["EventBroadcaster"]
 
 QUEUE_SIZE: Final = 10_000
 WRITERS: Final = 8

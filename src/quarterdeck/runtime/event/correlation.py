@@ -20,8 +20,6 @@ import msgspec
 from quarterdeck.api import Time, value_or
 from quarterdeck.api.k8s.core import Event
 
-__all__ = ["COMBINED", "Correlated", "Correlator"]
-
 MAX_KEYS: Final = 4096
 AGGREGATE_FROM: Final = 10
 AGGREGATE_SECONDS: Final = 600.0

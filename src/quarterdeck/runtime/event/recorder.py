@@ -8,7 +8,8 @@ import enum
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
-from quarterdeck.api import MicroTime, ObjectMeta, Time, Writable
+from quarterdeck.api import ObjectMeta, Time, Writable
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.k8s import core, events
 from quarterdeck.api.k8s.core import EventSource
 from quarterdeck.api.k8s.reference import ObjectReference
@@ -16,8 +17,6 @@ from quarterdeck.runtime.event.subject import namespace_of, reference_to
 
 if TYPE_CHECKING:
     from quarterdeck.runtime.event.broadcaster import EventBroadcaster
-
-__all__ = ["EventRecorder", "EventType"]
 
 MAX_NOTE: Final = 1024
 

@@ -13,10 +13,9 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import MicroTime, value_or
+from quarterdeck.api import value_or
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.k8s.events import Event, EventSeries
-
-__all__ = ["FINISH_AFTER", "REFRESH_PERIOD", "SeriesCache"]
 
 FINISH_AFTER: Final = 360.0
 """Seconds of quiet after which a series is over; also the time between two looks."""

@@ -4,10 +4,9 @@ import threading
 import uuid
 from typing import Final
 
-from quarterdeck.api import Writable, check_dns1123_subdomain
+from quarterdeck.api import Writable
 from quarterdeck.api.k8s.reference import ObjectReference
-
-__all__ = ["EventNames", "namespace_of", "reference_to"]
+from quarterdeck.api.label import check_dns1123_subdomain
 
 DEFAULT_NAMESPACE: Final = "default"
 

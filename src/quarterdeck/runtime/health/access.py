@@ -17,13 +17,12 @@ from quarterdeck.api.k8s import SubjectAccessReview, TokenReview
 from quarterdeck.api.k8s.authentication import TokenReviewSpec, UserInfo
 from quarterdeck.api.k8s.authorization import NonResourceAttributes, SubjectAccessReviewSpec
 from quarterdeck.client import Client
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.wire.http import Handler, Request, Response, text
-
-__all__ = ["REVIEW_RULES", "AccessReviewer"]
 
 REVIEW_RULES: Final = (
     Rule(

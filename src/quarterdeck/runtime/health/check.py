@@ -18,8 +18,6 @@ from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.wire.http import Request, Response, text
 
-__all__ = ["Check", "HealthChecks", "ping"]
-
 CHECK_TIMEOUT: Final = 10.0
 _log: Final = get_logger(__name__)
 

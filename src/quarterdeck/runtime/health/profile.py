@@ -15,8 +15,6 @@ from typing import Final
 
 from quarterdeck.wire.http import Request, Response, parse_query, text
 
-__all__ = ["PROFILE_PATH", "serve_profile", "stacks_during"]
-
 PROFILE_PATH: Final = "/debug/pprof/profile"
 _SECONDS: Final = 30.0
 _MOST: Final = 120.0

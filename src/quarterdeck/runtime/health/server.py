@@ -23,8 +23,6 @@ from quarterdeck.runtime.metrics import CONTENT_TYPE, Registry
 from quarterdeck.runtime.webhook.http import path_server
 from quarterdeck.wire.http import Handler, Request, Response, Route
 
-__all__ = ["HealthServer", "MetricsServer", "is_loopback", "parse_address"]
-
 METRICS_PATH: Final = "/metrics"
 _log: Final = get_logger(__name__)
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Final, Generic, TypeVar
 
-__all__ = ["Bound", "FieldLogger", "LazyFields", "bound_fields", "current_fields", "get_logger"]
-
 T = TypeVar("T")
 
 _EMPTY: Final[Mapping[str, object]] = {}

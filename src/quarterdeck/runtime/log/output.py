@@ -26,21 +26,8 @@ from typing import Any, Final, Literal, TextIO
 import msgspec
 
 from quarterdeck.api import Key, Writable
-from quarterdeck.runtime.log.field import FieldLogger, bound_fields, current_fields, get_logger
+from quarterdeck.runtime.log.field import current_fields
 from quarterdeck.runtime.log.repeat import RepeatGuard
-
-__all__ = [
-    "ConsoleFormatter",
-    "FieldLogger",
-    "JsonFormatter",
-    "LogControl",
-    "RepeatFilter",
-    "bound_fields",
-    "configure",
-    "current_fields",
-    "get_logger",
-    "redact",
-]
 
 Format = Literal["auto", "json", "console"]
 REDACTED: Final = "[redacted]"

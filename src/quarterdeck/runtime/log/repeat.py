@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["RepeatGuard"]
-
 PERIOD: Final = 60.0
 _LIMIT: Final = 1024
 

@@ -10,8 +10,6 @@ import sys
 
 from quarterdeck.runtime.log.output import ConsoleFormatter, RepeatFilter
 
-__all__ = ["write_when_unconfigured"]
-
 
 class _LastResort(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:

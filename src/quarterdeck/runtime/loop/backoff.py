@@ -9,9 +9,8 @@ kind: a fixed number of tries.)
 import random
 from typing import Final
 
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
-
-__all__ = ["EndlessBackoff"]
+from quarterdeck.client.clock import Clock
+from quarterdeck.runtime.loop.clock import LoopClock
 
 
 class EndlessBackoff:

@@ -12,8 +12,6 @@ from quarterdeck.api.instant import Time
 from quarterdeck.client.clock import Clock
 from quarterdeck.wire import wallclock
 
-__all__ = ["Clock", "LoopClock", "time_now"]
-
 
 class LoopClock:
     """The running event loop's time, and the system's date; a ``quarterdeck.client.clock.Clock``."""

@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
-__all__ = ["Deadlines"]
-
 H = TypeVar("H", bound=Hashable)
 
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-__all__ = ["Execution"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -17,8 +17,6 @@ import msgspec
 
 from quarterdeck.runtime.log.field import get_logger
 
-__all__ = ["LoopLag", "LoopLagStatistics"]
-
 TICK: Final = 0.1
 WARN_AFTER: Final = 0.5
 

@@ -18,8 +18,6 @@ to be restarted, or left out.
 from enum import Enum
 from typing import Protocol
 
-__all__ = ["Group", "Runnable"]
-
 
 class Group(Enum):
     """The groups, in the order they start."""

@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Awaitable
 
-__all__ = ["unless"]
-
 
 async def unless(event: asyncio.Event, step: Awaitable[object]) -> None:
     """Take a step, but give it up when the event happens; raises what the step raises."""

@@ -18,12 +18,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from enum import Enum
 from typing import Final, TypeVar
 
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.log.field import FieldLogger, get_logger
 from quarterdeck.runtime.loop.backoff import EndlessBackoff
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
-
-__all__ = ["Loop", "Policy", "Stray", "contained", "end_all"]
+from quarterdeck.runtime.loop.clock import LoopClock
 
 T = TypeVar("T")
 _log: Final = get_logger(__name__)

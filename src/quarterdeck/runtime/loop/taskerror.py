@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["unwrapped"]
-
 
 @contextmanager
 def unwrapped() -> Iterator[None]:

@@ -10,12 +10,10 @@ otherwise the reason, in words that name the kind, the verb and the resource.
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, TypeAlias
 
+from quarterdeck.client.clock import Clock
 from quarterdeck.runtime.cache.informer import Informer
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.lag import LoopLag
 from quarterdeck.runtime.manager.cluster import Cluster
-
-__all__ = ["BuiltinChecks", "Check"]
 
 Check: TypeAlias = Callable[[], Awaitable[str | None] | str | None]
 """``None`` when all is well, otherwise the reason; it may also raise."""

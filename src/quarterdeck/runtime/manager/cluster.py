@@ -11,11 +11,10 @@ from typing import Final, Literal, NamedTuple, Protocol, Self
 
 from quarterdeck.api import Scheme
 from quarterdeck.client import Client, Config, Observer
+from quarterdeck.client.clock import Clock
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.options import CacheOptions
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
-
-__all__ = ["Cluster", "ClusterEvent", "ClusterProvider"]
+from quarterdeck.runtime.loop.clock import LoopClock
 
 
 class Cluster:

@@ -7,15 +7,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.supervision import Loop, Policy, end_all
 from quarterdeck.runtime.manager.cluster import Cluster, ClusterProvider
-
-__all__ = ["Fleet"]
 
 _SETTLE_PERIOD: Final = 0.02
 _log: Final = get_logger(__name__)

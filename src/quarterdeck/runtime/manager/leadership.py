@@ -11,8 +11,6 @@ from quarterdeck.runtime.loop.runnable import Group
 from quarterdeck.runtime.manager.option import LeaderElectionLost
 from quarterdeck.runtime.manager.runnable import RunnableGroup
 
-__all__ = ["Leadership"]
-
 _log: Final = get_logger(__name__)
 _FIRST_SHARD: Final = 0
 """Who holds it runs what has to run exactly once."""

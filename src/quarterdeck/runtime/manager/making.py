@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.api import Scheme
 from quarterdeck.client import Client, Config, Observer
+from quarterdeck.client.clock import Clock
 from quarterdeck.runtime.contract import Elector, KeyElector, NoRecorder, Recorder, RecorderSource
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.manager.option import ManagerMetrics, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.trace import Tracer, trace_requests
 
 if TYPE_CHECKING:
     from quarterdeck.runtime.election import LeaderElection
-
-__all__ = ["choose_elector", "connect", "make_recorders"]
 
 
 def connect(

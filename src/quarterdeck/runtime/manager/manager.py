@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, overload
 
 import msgspec
 
-from quarterdeck.api import GroupKind, Resource, Scheme, UnsetType
+from quarterdeck.api import Resource, Scheme, UnsetType
+from quarterdeck.api.kind import GroupKind
 from quarterdeck.client import Client, Config, Observer
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.metrics import follow_caches
@@ -31,7 +33,7 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.environment import ControllerEnvironment
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.loop.execution import Execution
 from quarterdeck.runtime.loop.lag import LoopLag
 from quarterdeck.runtime.loop.runnable import Group, Runnable
@@ -66,15 +68,6 @@ from quarterdeck.runtime.trace import NO_TRACER, Tracer
 if TYPE_CHECKING:
     from quarterdeck.runtime.election import LeaderElection
     from quarterdeck.runtime.webhook import AdmissionWebhook, Converter, WebhookServer
-
-__all__ = [
-    "GracePeriodExceeded",
-    "LeaderElectionLost",
-    "Manager",
-    "ManagerMetrics",
-    "ManagerOptions",
-    "ManagerStatistics",
-]
 
 T = TypeVar("T", bound=Resource)
 _log: Final = get_logger(__name__)

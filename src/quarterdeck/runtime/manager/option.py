@@ -11,14 +11,6 @@ from quarterdeck.runtime.contract import ReconcileMetrics
 from quarterdeck.runtime.controller.statistics import ControllerStatistics
 from quarterdeck.runtime.queue.workqueue import QueueMetrics
 
-__all__ = [
-    "GracePeriodExceeded",
-    "LeaderElectionLost",
-    "ManagerMetrics",
-    "ManagerOptions",
-    "ManagerStatistics",
-]
-
 
 class GracePeriodExceeded(QuarterdeckError):
     """Some runnables did not end in time and were cancelled."""

@@ -4,12 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from quarterdeck.client.clock import Clock
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.runnable import Group, Runnable
 from quarterdeck.runtime.loop.supervision import Loop, Policy
-
-__all__ = ["RunnableGroup", "describe", "group_of"]
 
 _log: Final = get_logger(__name__)
 SERVING_TIMEOUT: Final = 30.0

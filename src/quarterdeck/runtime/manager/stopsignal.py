@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["stop_on_signals"]
-
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 

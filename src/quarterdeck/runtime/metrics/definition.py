@@ -11,8 +11,6 @@ import msgspec
 
 from quarterdeck.runtime.metrics.registry import Kind
 
-__all__ = ["GROUPS", "Definition"]
-
 
 class Definition(msgspec.Struct, frozen=True):
     """One metric."""

@@ -8,8 +8,6 @@ from typing import Final
 
 from quarterdeck.runtime.metrics.registry import Registry
 
-__all__ = ["follow_process"]
-
 _STAT: Final = Path("/proc/self/stat")
 _FDS: Final = Path("/proc/self/fd")
 _UPTIME: Final = Path("/proc/uptime")

@@ -15,8 +15,6 @@ from functools import lru_cache
 from math import inf, isinf, isnan
 from typing import Final, Generic, Literal, TypeVar
 
-__all__ = ["CONTENT_TYPE", "Counter", "Family", "Gauge", "Histogram", "Kind", "Metric", "Registry"]
-
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """Media type of ``Registry.expose``."""
 

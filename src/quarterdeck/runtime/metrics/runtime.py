@@ -14,16 +14,6 @@ from quarterdeck.runtime.metrics import definition as d
 from quarterdeck.runtime.metrics.definition import Definition
 from quarterdeck.runtime.metrics.registry import Counter, Family, Gauge, Histogram, Registry
 
-__all__ = [
-    "ControllerMetrics",
-    "ElectionMetrics",
-    "QueueAges",
-    "Result",
-    "RuntimeMetrics",
-    "WebhookMetrics",
-    "WorkQueueMetrics",
-]
-
 Result = Literal["success", "error", "requeue", "requeue_after"]
 RESULTS: Final[tuple[Result, ...]] = ("success", "error", "requeue", "requeue_after")
 

@@ -10,8 +10,6 @@ from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta, Resourc
 from quarterdeck.client import Client
 from quarterdeck.errors import AlreadyExists, ConfigError
 
-__all__ = ["create_namespace", "install_definitions"]
-
 FIELD_MANAGER: Final = "quarterdeck"
 TIMEOUT: Final = 30.0
 """Seconds for the API server to serve a definition."""

@@ -27,15 +27,6 @@ if TYPE_CHECKING:
     from quarterdeck.runtime.webhook import AdmissionWebhook
     from quarterdeck.wire.http import Handler
 
-__all__ = [
-    "ENTRY_POINTS",
-    "Operator",
-    "OperatorEnvironment",
-    "OperatorWebhooks",
-    "ServedAddress",
-    "installed_operators",
-]
-
 ENTRY_POINTS: Final = "quarterdeck.operators"
 S = TypeVar("S")
 InitGate: TypeAlias = "Callable[[Pod, Container], bool]"

@@ -41,7 +41,8 @@ from quarterdeck.runtime.health import (
     is_loopback,
 )
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_process
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks, ServedAddress
 from quarterdeck.runtime.operator.install import create_namespace, install_definitions
@@ -53,8 +54,6 @@ from quarterdeck.runtime.webhook import (
     WebhookOptions,
     WebhookServer,
 )
-
-__all__ = ["Program", "ProgramOptions"]
 
 _POLL: Final = 0.01
 _log: Final = get_logger(__name__)

@@ -10,8 +10,6 @@ import msgspec
 
 from quarterdeck.errors import ConfigError
 
-__all__ = ["SettingsFile", "read_settings"]
-
 
 class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a settings file says; each part is checked by whom it is for."""

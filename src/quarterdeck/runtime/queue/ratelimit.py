@@ -11,15 +11,9 @@ import random
 from collections.abc import Hashable
 from typing import Final, Generic, Protocol, TypeVar
 
+from quarterdeck.client.clock import Clock
 from quarterdeck.client.lane import TokenBucket
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
-
-__all__ = [
-    "BucketLimiter",
-    "ExponentialLimiter",
-    "LargestLimiter",
-    "RateLimiter",
-]
+from quarterdeck.runtime.loop.clock import LoopClock
 
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)

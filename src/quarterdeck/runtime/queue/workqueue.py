@@ -30,8 +30,6 @@ import msgspec
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.queue.ratelimit import ExponentialLimiter, RateLimiter
 
-__all__ = ["LOW_PRIORITY", "QueueClosed", "QueueMetrics", "QueueStatistics", "WorkQueue"]
-
 LOW_PRIORITY: Final = -100
 """Band of keys from an initial list or a resync: important, not urgent."""
 

@@ -15,10 +15,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, Key, Writable, decode_json, to_dict
+from quarterdeck.api import GroupVersionKind, Key, Writable, to_dict
+from quarterdeck.api.codec import decode_json
 from quarterdeck.runtime.cache.entry import Entry
-
-__all__ = ["AppliedMemory", "holds"]
 
 _LIMIT: Final = 100_000
 

@@ -8,8 +8,6 @@ from typing import Final, TypeVar
 
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["attempt_all"]
-
 T = TypeVar("T")
 _AT_ONCE: Final = 32
 

@@ -21,14 +21,12 @@ from typing import Final, Protocol
 import msgspec
 
 from quarterdeck.api import Key
+from quarterdeck.client.clock import Clock
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.shard import Shard
 from quarterdeck.runtime.cache.version import is_at_least, is_newer
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.deadline import Deadlines
-
-__all__ = ["ConsistencyMetrics", "ConsistencyStatistics", "WriteTracker"]
 
 _log: Final = get_logger(__name__)
 

@@ -11,28 +11,19 @@ from contextlib import suppress
 from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, TypeVar, Unpack, cast, overload
 
 from quarterdeck.api import (
-    Draft,
     DynamicObject,
     GroupVersionKind,
     Key,
     PartialObjectMetadata,
     Resource,
-    Status,
     Time,
     Writable,
     is_controlled_by,
 )
-from quarterdeck.client import (
-    AnyKind,
-    Call,
-    DeleteCallOptions,
-    Labels,
-    MetadataKind,
-    Patch,
-    Response,
-    WriteOptions,
-    metadata_of,
-)
+from quarterdeck.api.draft import Draft
+from quarterdeck.api.meta import Status
+from quarterdeck.client import AnyKind, Call, MetadataKind, Patch, Response, metadata_of
+from quarterdeck.client.option import DeleteCallOptions, Labels, WriteOptions
 from quarterdeck.client.representation import read_items
 from quarterdeck.errors import (
     AlreadyExists,
@@ -53,8 +44,6 @@ from quarterdeck.runtime.reconcile.recording import head_of
 from quarterdeck.runtime.reconcile.services import ContextServices
 from quarterdeck.runtime.reconcile.statusedit import ConditionEdit, StatusEdit
 from quarterdeck.runtime.reconcile.statuswrite import write_status
-
-__all__ = ["Context", "DeleteContext"]
 
 T = TypeVar("T", bound=Resource)
 R = TypeVar("R", bound=Resource)

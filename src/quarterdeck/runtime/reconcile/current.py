@@ -7,8 +7,6 @@ from quarterdeck.api import Key
 from quarterdeck.client import Call, Response
 from quarterdeck.runtime.log.field import Bound
 
-__all__ = ["ContextWrites", "Run", "current_key", "in_context", "working_on"]
-
 
 class Run(Protocol):
     """One run of one key, as far as it is told of writes."""

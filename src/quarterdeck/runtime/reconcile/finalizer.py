@@ -11,20 +11,12 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from quarterdeck.api import (
-    ObjectMeta,
-    Resource,
-    Writable,
-    add_finalizer,
-    finalizer_patch,
-    remove_finalizer,
-)
+from quarterdeck.api import ObjectMeta, Resource, Writable
+from quarterdeck.api.finalizer import add_finalizer, finalizer_patch, remove_finalizer
 from quarterdeck.client import Client, JsonPatch
 from quarterdeck.errors import Conflict, Invalid, NotFound, QuarterdeckError
 from quarterdeck.runtime.loop.supervision import contained
 from quarterdeck.runtime.reconcile.result import Requeue, Result
-
-__all__ = ["FinalizerError", "FinalizerOutcome", "FinalizerRegistry", "FinalizerScope", "change_finalizers"]
 
 T = TypeVar("T", bound=Resource)
 W = TypeVar("W", bound=Writable)

@@ -19,21 +19,19 @@ from typing import Any, Final, TypeVar, cast
 
 from quarterdeck.api import (
     DynamicObject,
-    ManagedFieldsEntry,
     ObjectMeta,
     OwnerReference,
     Resource,
     UnsetType,
     Writable,
     controller_of,
-    decode_json,
     set_controller_reference,
     to_dict,
 )
+from quarterdeck.api.codec import decode_json
+from quarterdeck.api.meta import ManagedFieldsEntry
 from quarterdeck.client import Client
 from quarterdeck.errors import AlreadyExists, ForeignObject, NotFound
-
-__all__ = ["delete_if_ours", "ensure", "for_incarnation", "if_absent", "is_ours", "owned", "require_ours"]
 
 R = TypeVar("R", bound=Resource)
 W = TypeVar("W", bound=Writable)

@@ -17,8 +17,6 @@ from quarterdeck.client import Call, Client, Response
 from quarterdeck.client.wrapper import writing_through
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["NotLeading", "Permission", "WriteLog", "WriteObserver", "WrittenHead", "recording_client"]
-
 
 class NotLeading(QuarterdeckError):
     """The write was not sent: the lease may belong to somebody else by now."""

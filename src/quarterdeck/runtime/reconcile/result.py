@@ -12,8 +12,6 @@ from quarterdeck.api import Condition, Key, Writable
 from quarterdeck.client.representation import AnyKind
 from quarterdeck.errors import ForeignObject, ReconcileError
 
-__all__ = ["Requeue", "Result", "Until", "Wait", "until", "until_condition", "until_free", "until_gone"]
-
 WAIT_TIMEOUT: Final = 300.0
 
 

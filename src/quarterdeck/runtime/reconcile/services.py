@@ -3,14 +3,12 @@
 import msgspec
 
 from quarterdeck.client import Client
+from quarterdeck.client.clock import Clock
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.contract import Recorder
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.execution import Execution
 from quarterdeck.runtime.reconcile.application import AppliedMemory
 from quarterdeck.runtime.reconcile.consistency import WriteTracker
-
-__all__ = ["ContextServices"]
 
 
 class ContextServices(msgspec.Struct, frozen=True, kw_only=True):

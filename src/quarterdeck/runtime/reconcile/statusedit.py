@@ -10,21 +10,10 @@ from functools import cache
 from types import UnionType
 from typing import Any, Final, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from quarterdeck.api import (
-    UNSET,
-    Condition,
-    Conditions,
-    ConditionStatus,
-    Draft,
-    Model,
-    Resource,
-    Time,
-    UnsetType,
-    to_dict,
-)
+from quarterdeck.api import UNSET, Condition, Model, Resource, Time, UnsetType, to_dict
+from quarterdeck.api.condition import Conditions, ConditionStatus
+from quarterdeck.api.draft import Draft
 from quarterdeck.errors import ConfigError
-
-__all__ = ["ConditionEdit", "StatusEdit"]
 
 T = TypeVar("T", bound=Resource)
 

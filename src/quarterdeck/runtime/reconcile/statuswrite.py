@@ -15,12 +15,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from quarterdeck.api import GroupVersionKind, Writable
-from quarterdeck.client import Client, MergePatch, merge_patch
+from quarterdeck.api.jsonobject import Json
+from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.wire.patch import merge_patch
 
-__all__ = ["CONDITIONS", "Shared", "rebased", "write_status"]
-
-Json: TypeAlias = dict[str, Any]
 Shared: TypeAlias = Mapping[str, tuple[str, ...]]
 """Lists that others write as well, and the fields that tell their entries apart."""
 CONDITIONS: Final[Shared] = {"conditions": ("type",)}

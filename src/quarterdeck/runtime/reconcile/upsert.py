@@ -7,13 +7,13 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
-from quarterdeck.api import Draft, Resource, to_dict
-from quarterdeck.client import MergePatch, merge_patch
+from quarterdeck.api import Resource, to_dict
+from quarterdeck.api.draft import Draft
+from quarterdeck.client import MergePatch
 from quarterdeck.errors import AlreadyExists, NotFound
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.ownership import is_ours
-
-__all__ = ["Upsert", "UpsertResult", "create_or_patch"]
+from quarterdeck.wire.patch import merge_patch
 
 R = TypeVar("R", bound=Resource)
 

@@ -19,13 +19,13 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, GroupVersionResource, Resource, decode, decode_json
+from quarterdeck.api import GroupVersionKind, Resource, decode
+from quarterdeck.api.codec import decode_json
 from quarterdeck.api.k8s.authentication import UserInfo
+from quarterdeck.api.kind import GroupVersionResource
 from quarterdeck.errors import ErrorCause, QuarterdeckError, SchemaError
 from quarterdeck.runtime.webhook.review import ReviewRequest
 from quarterdeck.wire.fielderror import FieldError, joined_text
-
-__all__ = ["MAX_WARNING", "Admission", "Denied", "Operation", "deny"]
 
 R = TypeVar("R", bound=Resource)
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]

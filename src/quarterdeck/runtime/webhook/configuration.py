@@ -13,15 +13,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.api import (
-    UNSET,
-    GroupVersionKind,
-    LabelSelector,
-    LabelSelectorRequirement,
-    Maybe,
-    ObjectMeta,
-    WebhookConversion,
-)
+from quarterdeck.api import UNSET, GroupVersionKind, LabelSelector, Maybe, ObjectMeta
+from quarterdeck.api.crd import WebhookConversion
 from quarterdeck.api.k8s.admissionregistration import (
     MatchCondition,
     MutatingWebhook,
@@ -32,6 +25,7 @@ from quarterdeck.api.k8s.admissionregistration import (
     ValidatingWebhookConfiguration,
     WebhookClientConfig,
 )
+from quarterdeck.api.meta import LabelSelectorRequirement
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import ConfigError, NotFound
 from quarterdeck.runtime.log.field import get_logger
@@ -39,16 +33,6 @@ from quarterdeck.runtime.webhook.conversion import Converter
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook
 from quarterdeck.runtime.webhook.path import CONVERT_PATH
 from quarterdeck.runtime.webhook.registration import Settings
-
-__all__ = [
-    "Configuration",
-    "ServiceTarget",
-    "Target",
-    "UrlTarget",
-    "WebhookInstaller",
-    "conversion_stanza",
-    "webhook_configurations",
-]
 
 _log: Final = get_logger(__name__)
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"

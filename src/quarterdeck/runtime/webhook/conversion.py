@@ -23,26 +23,10 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from quarterdeck.api import (
-    GroupVersion,
-    GroupVersionKind,
-    ObjectMeta,
-    Resource,
-    decode,
-    decode_json,
-    encode,
-)
+from quarterdeck.api import GroupVersionKind, ObjectMeta, Resource, decode, encode
+from quarterdeck.api.codec import decode_json
+from quarterdeck.api.kind import GroupVersion
 from quarterdeck.errors import ConfigError, QuarterdeckError, SchemaError
-
-__all__ = [
-    "Conversion",
-    "Converter",
-    "Convertible",
-    "ReviewConversion",
-    "ReviewFailed",
-    "Spoke",
-    "Unconvertible",
-]
 
 Document: TypeAlias = dict[str, Any]
 Version: TypeAlias = type[Resource] | GroupVersionKind

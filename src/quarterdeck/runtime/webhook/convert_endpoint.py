@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import GroupKind, GroupVersion
 from quarterdeck.api.codec import UNREADABLE
+from quarterdeck.api.kind import GroupKind, GroupVersion
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime.log.field import bound_fields, get_logger
 from quarterdeck.runtime.loop.supervision import contained
@@ -23,8 +23,6 @@ from quarterdeck.runtime.webhook.conversion import (
 )
 from quarterdeck.wire.http import MIB, Request, Response
 from quarterdeck.wire.timeslice import TimeSlice
-
-__all__ = ["BODY_LIMIT", "ConversionEndpoint"]
 
 BODY_LIMIT: Final = 256 * MIB
 """A list is converted in one review, however long it is: upstream has no limit here."""

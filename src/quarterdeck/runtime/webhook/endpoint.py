@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import decode_json, encode
-from quarterdeck.client import json_patch
+from quarterdeck.api import encode
+from quarterdeck.api.codec import decode_json
 from quarterdeck.errors import ApiError, QuarterdeckError, SchemaError, Timeout
 from quarterdeck.runtime.log.field import LazyFields, get_logger
 from quarterdeck.runtime.loop.supervision import Stray, contained
@@ -22,8 +22,7 @@ from quarterdeck.runtime.webhook.admission import Admission, Denied
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook
 from quarterdeck.runtime.webhook.review import VERSIONS, BadReview, read_review
 from quarterdeck.wire.http import MIB, Request, Response
-
-__all__ = ["BODY_LIMIT", "AdmissionEndpoint"]
+from quarterdeck.wire.patch import json_patch
 
 BODY_LIMIT: Final = 7 * MIB
 """Two objects of at most 3 MiB and their frame."""

@@ -19,15 +19,14 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import Any, Final, Generic, TypeAlias, TypeVar, Unpack, cast, overload
 
-from quarterdeck.api import GroupVersionKind, Resource, decode_json, encode
+from quarterdeck.api import GroupVersionKind, Resource, encode
+from quarterdeck.api.codec import decode_json
 from quarterdeck.errors import BadRequest, ConfigError
 from quarterdeck.runtime.webhook.admission import OPERATIONS, Admission
 from quarterdeck.runtime.webhook.patch import carry_over
 from quarterdeck.runtime.webhook.path import check_path, webhook_path
 from quarterdeck.runtime.webhook.registration import OPERATIONS as OPERATIONS_BY_DEFAULT
 from quarterdeck.runtime.webhook.registration import Settings, SettingsOptions, make_settings
-
-__all__ = ["AdmissionHandler", "AdmissionWebhook", "Chain", "Defaulter", "Kind", "Validator"]
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)

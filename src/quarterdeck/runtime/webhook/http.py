@@ -6,8 +6,6 @@ from typing import Final
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.wire.http import KIB, MIB, HttpServer, Limits, Request, Response, Route, text
 
-__all__ = ["path_server"]
-
 _LIMITS: Final = Limits(
     head=256 * KIB,
     # The API server is told in a review that its object is too large, and keeps its connection.

@@ -9,8 +9,6 @@ Fields the class does not know are never touched: they are in the received docum
 
 from typing import Any
 
-__all__ = ["carry_over"]
-
 Doc = Any
 _MISSING: Any = object()
 

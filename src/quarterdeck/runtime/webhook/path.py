@@ -6,8 +6,6 @@ from typing import Final, Literal
 from quarterdeck.api import GroupVersionKind
 from quarterdeck.errors import ConfigError
 
-__all__ = ["CONVERT_PATH", "check_path", "webhook_path"]
-
 CONVERT_PATH: Final = "/convert"
 _VALID: Final = re.compile(r"((/[a-zA-Z0-9-_]+)+|/)")
 

@@ -11,8 +11,6 @@ import msgspec
 
 from quarterdeck.api import GroupVersionKind, LabelSelector, Resource
 
-__all__ = ["Rule", "Settings", "SettingsOptions", "rule_for"]
-
 FailurePolicy = Literal["Fail", "Ignore"]
 MatchPolicy = Literal["Equivalent", "Exact"]
 SideEffects = Literal["None", "NoneOnDryRun"]

@@ -9,11 +9,10 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, GroupVersionResource
+from quarterdeck.api import GroupVersionKind
 from quarterdeck.api.codec import UNREADABLE
+from quarterdeck.api.kind import GroupVersionResource
 from quarterdeck.errors import QuarterdeckError
-
-__all__ = ["Review", "ReviewRequest", "ReviewUser", "read_review"]
 
 VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 _ABSENT: Final = msgspec.Raw(b"")

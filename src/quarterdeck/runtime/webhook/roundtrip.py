@@ -17,7 +17,6 @@ import msgspec
 from quarterdeck.api import (
     UNSET,
     GroupVersionKind,
-    MicroTime,
     Model,
     ObjectMeta,
     Quantity,
@@ -26,9 +25,8 @@ from quarterdeck.api import (
     UnsetType,
     decode,
 )
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.runtime.webhook.conversion import Conversion
-
-__all__ = ["assert_roundtrip", "generate"]
 
 R = TypeVar("R", bound=Resource)
 Make = Callable[[type[Resource], random.Random], Resource]

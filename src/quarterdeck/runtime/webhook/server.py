@@ -47,8 +47,6 @@ from quarterdeck.runtime.webhook.http import path_server
 from quarterdeck.runtime.webhook.path import CONVERT_PATH, check_path
 from quarterdeck.wire.http import Handler, Request, Response, Route
 
-__all__ = ["DEFAULT_PORT", "WebhookOptions", "WebhookServer"]
-
 DEFAULT_PORT: Final = 9443
 _log: Final = get_logger(__name__)
 

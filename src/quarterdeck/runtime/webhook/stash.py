@@ -18,10 +18,9 @@ Users can edit annotations: treat what comes out like input, and do not rely on 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quarterdeck.api import ObjectMeta, decode_json, encode
+from quarterdeck.api import ObjectMeta, encode
+from quarterdeck.api.codec import decode_json
 from quarterdeck.errors import SchemaError
-
-__all__ = ["STASH_ANNOTATION", "stash", "unstash"]
 
 STASH_ANNOTATION: Final = "quarterdeck.io/conversion-data"
 MAX_STASH: Final = 200 * 1024

@@ -13,13 +13,12 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import UNSET, LabelSelector, Requirement, Selector
+from quarterdeck.api import UNSET, LabelSelector, Selector
 from quarterdeck.api.k8s import PodAffinityTerm
+from quarterdeck.api.selector import Requirement
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.snapshot import PodInfo
-
-__all__ = ["PodAffinities", "Term", "has_pod_affinity", "resolve"]
 
 NO_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"

@@ -19,8 +19,6 @@ from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Task
 
-__all__ = ["ClaimState", "Claims"]
-
 
 class ClaimState:
     """A claim."""

@@ -26,8 +26,6 @@ from quarterdeck.scheduler.resource import Resources, mig_gpus
 from quarterdeck.scheduler.settings import Settings
 from quarterdeck.scheduler.snapshot import BindRequestInfo, PodInfo, Snapshot
 
-__all__ = ["Cluster"]
-
 
 class Cluster:
     """Nodes, queues, jobs and pods of a snapshot; shares are computed when it is built."""

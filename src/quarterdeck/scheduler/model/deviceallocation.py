@@ -20,8 +20,6 @@ from quarterdeck.scheduler.device import (
     DeviceRequestInfo,
 )
 
-__all__ = ["allocate"]
-
 _MOST_STEPS: Final = 10_000
 
 Reachable: TypeAlias = Callable[[str], Sequence[DeviceInfo]]

@@ -13,8 +13,6 @@ import msgspec
 
 from quarterdeck.scheduler.snapshot import UNLIMITED
 
-__all__ = ["Claim", "divide"]
-
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What one queue may get of the resource and what it asks for."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Hold"]
-
 
 class Hold(Enum):
     """The value names the account of a shared GPU."""

@@ -16,8 +16,6 @@ from quarterdeck.scheduler.snapshot import PodGroupInfo, PriorityClassInfo
 if TYPE_CHECKING:
     from quarterdeck.scheduler.model.queue import QueueState
 
-__all__ = ["Job", "gang_rank", "is_preemptible", "priority_of"]
-
 DEFAULT_PRIORITY: Final = 50
 _NON_PREEMPTIBLE_FROM: Final = 100
 _SINGLE_ATTEMPT: Final = 1

@@ -19,8 +19,6 @@ from quarterdeck.scheduler.snapshot import GpuShare, HostPort, NodeInfo
 if TYPE_CHECKING:
     from quarterdeck.scheduler.model.task import Amounts, Shape
 
-__all__ = ["Account", "Devices", "NodeState", "Observer"]
-
 
 class Account:
     """Amounts of everything a node offers."""

@@ -17,8 +17,6 @@ from quarterdeck.scheduler.settings import Placement
 if TYPE_CHECKING:
     from quarterdeck.scheduler.model.task import Shape
 
-__all__ = ["NodeOrder", "NodeSet", "order_key"]
-
 Key = tuple[bool, float, int]
 
 _LOOK_AT_ALL: Final = 16

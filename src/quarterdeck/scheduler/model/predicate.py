@@ -19,8 +19,6 @@ from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.snapshot import HostPort, NodeInfo, PodConstraints
 
-__all__ = ["Predicates"]
-
 _UNSCHEDULABLE: Final = "node is unschedulable"
 _NOT_READY: Final = "node has NotReady condition"
 _NODE_AFFINITY: Final = "node(s) didn't match Pod's node affinity/selector"

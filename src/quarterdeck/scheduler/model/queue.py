@@ -13,8 +13,6 @@ from quarterdeck.scheduler.model.fairshare import Claim, divide
 from quarterdeck.scheduler.model.task import Amounts
 from quarterdeck.scheduler.snapshot import UNLIMITED, QueueInfo, QueueResource
 
-__all__ = ["NO_AMOUNTS", "QueueState", "at_most", "build_queues", "plus", "set_fair_shares", "times"]
-
 NO_AMOUNTS: Final[Amounts] = (0, 0, 0)
 _RESOURCES: Final = (0, 1, 2)
 _DIGITS: Final = 6

@@ -13,8 +13,6 @@ from typing import Final
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.snapshot import GpuShare
 
-__all__ = ["SharedGpus"]
-
 _UNITS: Final = 100
 """Units of a device whose memory is unknown."""
 

@@ -14,8 +14,6 @@ from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.snapshot import TopologyConstraint
 
-__all__ = ["FailedJobs"]
-
 
 class FailedJobs:
     """The smallest jobs that failed in an action, by what they have in common."""

@@ -7,8 +7,6 @@ from typing import Final
 from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.snapshot import PodInfo
 
-__all__ = ["ACTIVE", "ALIVE", "HOLDING", "USED", "state_of"]
-
 ACTIVE: Final = frozenset(
     {PodState.ALLOCATED, PodState.PIPELINED, PodState.BINDING, PodState.BOUND, PodState.RUNNING}
 )

@@ -19,8 +19,6 @@ from quarterdeck.scheduler.snapshot import PodGroupInfo, SubGroupInfo, TopologyC
 if TYPE_CHECKING:
     from quarterdeck.scheduler.model.task import Task
 
-__all__ = ["DEFAULT_LEAF", "Leaf", "SubGroupSet", "build_tree", "leaf_order"]
-
 DEFAULT_LEAF: Final = "default"
 """Name of the only leaf of a group without subgroups."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from quarterdeck.scheduler.model.node import NodeState
     from quarterdeck.scheduler.model.subgroup import Leaf
 
-__all__ = ["Amounts", "Shape", "Task", "task_order"]
-
 Amounts = tuple[float, float, float]
 """CPU, memory and GPUs, as queues count them."""
 

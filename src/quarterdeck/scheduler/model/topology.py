@@ -17,8 +17,6 @@ from quarterdeck.scheduler.snapshot import TopologyInfo
 if TYPE_CHECKING:
     from quarterdeck.scheduler.model.task import Shape
 
-__all__ = ["ROOT", "Domain", "Topologies", "TopologyTree"]
-
 ROOT: Final = "root"
 
 

@@ -20,8 +20,6 @@ from quarterdeck.scheduler.model.task import Amounts
 from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import UNLIMITED
 
-__all__ = ["is_within_capacity", "over_capacity", "resources_from"]
-
 
 class _Unit(NamedTuple):
     """How a resource is called in messages."""

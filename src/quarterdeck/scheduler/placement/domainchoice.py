@@ -30,8 +30,6 @@ from quarterdeck.scheduler.model.topology import ROOT, Domain, Topologies, Topol
 from quarterdeck.scheduler.resource import NOTHING, Resources
 from quarterdeck.scheduler.snapshot import PodConstraints, TopologyConstraint
 
-__all__ = ["Choice", "Scores", "choose_node_sets"]
-
 _SCORE: Final = 10000
 _NO_CONSTRAINTS: Final = PodConstraints()
 

@@ -24,8 +24,6 @@ from quarterdeck.scheduler.placement.nodechoice import Pick, Picker, by_score
 from quarterdeck.scheduler.placement.refusal import Refusals
 from quarterdeck.scheduler.transaction import Transaction
 
-__all__ = ["Placer"]
-
 _GPU_GROUPS: Final = uuid.UUID("6d2f7c6e-3f0c-4a53-9d5e-6a1a8d1f1c55")
 """Names of new shared GPUs are derived in this namespace, so that equal snapshots give equal decisions."""
 

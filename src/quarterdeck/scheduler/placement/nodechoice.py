@@ -17,8 +17,6 @@ from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.placement.capacity import is_within_capacity
 from quarterdeck.scheduler.placement.domainchoice import Scores
 
-__all__ = ["Pick", "Picker", "by_score"]
-
 
 class Pick(NamedTuple):
     """A node for a pod, and whether the pod can start there at once."""

@@ -21,8 +21,6 @@ from quarterdeck.scheduler.placement.capacity import over_capacity
 from quarterdeck.scheduler.placement.toolarge import too_large
 from quarterdeck.scheduler.transaction import Transaction
 
-__all__ = ["Refusals"]
-
 _POD_NUMBER: Final = "node(s) pod number exceeded"
 
 Reasons = Mapping[str, Sequence[str]]

@@ -7,8 +7,6 @@ from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.resource import Resources
 
-__all__ = ["too_large"]
-
 
 def too_large(cluster: Cluster, task: Task) -> tuple[str, ...]:
     """What is said about a pod that no node could take even if it were empty; nothing otherwise."""

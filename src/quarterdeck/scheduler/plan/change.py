@@ -20,8 +20,6 @@ from quarterdeck.scheduler.snapshot import (
     TopologyConstraint,
 )
 
-__all__ = ["Change", "add_nodes", "change_queue", "remove_nodes", "submit_gang"]
-
 Change: TypeAlias = Callable[[Snapshot], Snapshot]
 """Makes another cluster of one; raises ``SchemaError`` if there is nothing to change."""
 

@@ -18,8 +18,6 @@ from quarterdeck.scheduler.device import Allocation, ClaimInfo
 from quarterdeck.scheduler.settings import Settings
 from quarterdeck.scheduler.snapshot import PodInfo, Snapshot
 
-__all__ = ["MOST_CYCLES", "Rest", "after", "run_to_rest"]
-
 MOST_CYCLES = 100
 PERIOD = 1.0
 """Seconds from one cycle to the next."""

@@ -24,8 +24,6 @@ from quarterdeck.scheduler.victim.reclaim import may_reclaim, parting
 from .record import Recorded
 from .table import table
 
-__all__ = ["DomainRow", "Explanation", "LeafRow", "QueueRow", "VictimRow", "explain"]
-
 _ROWS = 8
 """Of each table; a screen is small."""
 

@@ -17,8 +17,6 @@ from quarterdeck.scheduler.decision import Decision
 from quarterdeck.scheduler.settings import Settings
 from quarterdeck.scheduler.snapshot import Snapshot
 
-__all__ = ["Recorded", "decisions_text", "dump", "load"]
-
 FORMAT: Final = "quarterdeck-scheduler-snapshot/1"
 
 

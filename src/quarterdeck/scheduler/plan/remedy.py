@@ -24,8 +24,6 @@ from quarterdeck.scheduler.snapshot import NodeInfo, Snapshot
 from .change import Change, add_nodes, change_queue
 from .record import Recorded
 
-__all__ = ["Remedy", "remedies"]
-
 _MOST_NODES = 64
 _MODELS = 3
 """Kinds of nodes that are tried, the largest first."""

@@ -17,8 +17,6 @@ from .explanation import cores, gigabytes
 from .record import Recorded
 from .table import table
 
-__all__ = ["EvictedRow", "ShareRow", "Simulation", "StartRow", "WaitRow", "simulate"]
-
 
 class StartRow(msgspec.Struct, frozen=True, kw_only=True):
     """A gang of which pods start."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["table"]
-
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "  ") -> list[str]:
     """Lines with columns under their heads; numbers stand right."""

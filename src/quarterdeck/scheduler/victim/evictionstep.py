@@ -10,8 +10,6 @@ from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Amounts, Task
 
-__all__ = ["Step", "VictimOutcome", "outcome_of", "total_charge"]
-
 
 class Step:
     """Pods of a job that are evicted together: one that is above the minimum, or all."""

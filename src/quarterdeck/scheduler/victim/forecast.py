@@ -21,8 +21,6 @@ from quarterdeck.scheduler.victim.evictionstep import Step
 from quarterdeck.scheduler.victim.gpucount import GpuCount
 from quarterdeck.scheduler.victim.placementorder import PlacementOrder
 
-__all__ = ["Forecast", "Prospect"]
-
 
 class Prospect(NamedTuple):
     """What is known of a scenario."""

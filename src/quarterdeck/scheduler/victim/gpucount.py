@@ -13,8 +13,6 @@ from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.victim.evictionstep import Step
 
-__all__ = ["GpuCount", "GpusAfter"]
-
 
 class GpuCount:
     """GPUs that are free, for the pods of one job."""

@@ -14,8 +14,6 @@ from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.settings import Action
 from quarterdeck.scheduler.victim.reclaim import parting
 
-__all__ = ["Evictions", "stale_text"]
-
 
 class Evictions:
     """Makes the decisions to evict pods for a job; queues are described as they were before."""

@@ -9,8 +9,6 @@ from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.queue import QueueState
 from quarterdeck.scheduler.settings import Settings
 
-__all__ = ["is_protected_from_preemption", "is_protected_from_reclaim"]
-
 
 def is_protected_from_preemption(cluster: Cluster, victim: Job) -> bool:
     """By the first queue that says so, from the victim's upward."""

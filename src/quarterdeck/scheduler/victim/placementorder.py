@@ -16,8 +16,6 @@ from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.queue import QueueState
 from quarterdeck.scheduler.transaction import Transaction
 
-__all__ = ["PlacementOrder"]
-
 
 class PlacementOrder:
     """Orders jobs for scenarios."""

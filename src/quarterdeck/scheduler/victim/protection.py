@@ -10,8 +10,6 @@ from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.victim.evictionstep import Step, VictimOutcome
 
-__all__ = ["ConsolidationRules", "PreemptionRules", "spares_minimum"]
-
 
 class ConsolidationRules:
     """Every victim keeps its place or gets another."""

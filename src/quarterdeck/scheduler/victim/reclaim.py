@@ -18,8 +18,6 @@ from quarterdeck.scheduler.victim.evictionstep import Step, VictimOutcome, total
 from quarterdeck.scheduler.victim.minruntime import is_protected_from_reclaim
 from quarterdeck.scheduler.victim.protection import spares_minimum
 
-__all__ = ["ReclaimRules", "may_reclaim", "parting"]
-
 _RESOURCES: Final = (0, 1, 2)
 _OTHERS: Final = (0, 1)
 _GPU: Final = 2

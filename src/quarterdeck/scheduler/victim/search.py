@@ -25,8 +25,6 @@ from quarterdeck.scheduler.victim.forecast import Forecast
 from quarterdeck.scheduler.victim.gpucount import GpuCount, GpusAfter
 from quarterdeck.scheduler.victim.placementorder import PlacementOrder
 
-__all__ = ["Rules", "VictimSearch", "next_victims"]
-
 
 class Rules(Protocol):
     """What an action demands of a scenario."""

@@ -11,8 +11,6 @@ from quarterdeck.scheduler.settings import Action
 from quarterdeck.scheduler.transaction import Transaction
 from quarterdeck.scheduler.victim.message import evict, stale_text
 
-__all__ = ["evict_stale_gangs", "stale_message"]
-
 
 def evict_stale_gangs(cluster: Cluster, transaction: Transaction) -> None:
     """Note since when gangs are stale, and evict those whose grace period is over."""

@@ -19,8 +19,6 @@ from quarterdeck.errors import ProtocolError, ReadTimeout, StreamClosed, Transpo
 
 from .limit import MIB
 
-__all__ = ["Answer", "ClientConnection", "StaleConnection"]
-
 _HIGH_WATER: Final = 4 * 1024 * 1024
 _ENOUGH: Final = 64 * 1024
 """A chunk of this size is worth being woken for."""

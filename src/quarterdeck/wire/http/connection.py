@@ -25,8 +25,6 @@ from .tls import ByteTransport
 from .upgrade import RawStream, Takeover
 from .writer import ConnectionWriter
 
-__all__ = ["Connection", "Service"]
-
 _SLICE: Final = 256 * KIB
 """Bodies above this are written in slices, so that one list cannot fill the memory twice."""
 _PIECE: Final = 64 * KIB

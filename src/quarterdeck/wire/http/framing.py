@@ -7,8 +7,6 @@ from typing import Final, TypeAlias
 
 from .message import Response
 
-__all__ = ["Stamp", "frame", "has_body", "render_head", "render_refusal", "unframe"]
-
 Stamp: TypeAlias = Callable[[Response], bytes]
 """Header lines that a server puts into every answer, each with its line end."""
 

@@ -10,8 +10,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["CHUNKED", "Head", "HeadCache"]
-
 CHUNKED: Final = -1
 
 

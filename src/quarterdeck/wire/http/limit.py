@@ -4,8 +4,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["KIB", "LINGER", "MIB", "Limits"]
-
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
 

@@ -15,8 +15,6 @@ import msgspec
 from .limit import MIB
 from .upgrade import Takeover
 
-__all__ = ["ChunkWriter", "Find", "Handler", "Request", "Response", "Route", "Stream", "parse_query", "text"]
-
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 

@@ -9,8 +9,6 @@ from quarterdeck.errors import QuarterdeckError
 
 from .message import ChunkWriter
 
-__all__ = ["PulledStream"]
-
 _HIGH: Final = 512 * 1024
 _PAUSE: Final = 0.02
 """Seconds until a reader that has much to take is looked at again."""

@@ -18,8 +18,6 @@ from quarterdeck.errors import ProtocolError
 from .headcache import CHUNKED, Head, HeadCache
 from .limit import KIB, Limits
 
-__all__ = ["RefusedRequest", "RequestReader"]
-
 _BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _HOST: Final = re.compile(r"[A-Za-z0-9!$%&'()*+,\-.:;=\[\]_~]*")
 _VERSION: Final = re.compile(rb" HTTP/(\d)\.\d\Z")

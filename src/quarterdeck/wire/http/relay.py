@@ -8,8 +8,6 @@ from typing import Final, Protocol
 
 from quarterdeck.errors import TransportError
 
-__all__ = ["ByteStream", "relay"]
-
 _CHUNK: Final = 64 * 1024
 
 

@@ -20,8 +20,6 @@ from .limit import Limits
 from .message import Find, Request, Response, text
 from .tls import ByteTransport, TlsLayer
 
-__all__ = ["HttpServer"]
-
 SWEEP_PERIOD: Final = 15.0
 _GOODBYE: Final = 1.0
 """Seconds for a peer to notice that we hang up: TLS takes its time."""

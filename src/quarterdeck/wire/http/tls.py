@@ -17,8 +17,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol, cast
 
-__all__ = ["ByteTransport", "TlsLayer"]
-
 HANDSHAKE_TIMEOUT: Final = 10.0
 _RECORD: Final = 16 * 1024
 """OpenSSL gives at most one record per read."""

@@ -11,8 +11,6 @@ from typing import Final, Protocol, TypeAlias
 
 from quarterdeck.errors import StreamClosed
 
-__all__ = ["RawStream", "Takeover"]
-
 _HIGH: Final = 256 * 1024
 """Bytes that may wait for the reader before the socket is left alone."""
 

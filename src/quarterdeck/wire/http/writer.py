@@ -6,8 +6,6 @@ from .framing import frame, unframe
 from .message import Stream
 from .tls import ByteTransport
 
-__all__ = ["ConnectionWriter"]
-
 
 class Owner(Protocol):
     """The connection."""

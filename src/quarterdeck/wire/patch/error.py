@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from quarterdeck.errors import PatchError
 
-__all__ = ["MalformedDirective", "NestedList", "OperationFailed", "TestFailed"]
-
 
 class OperationFailed(PatchError):
     """An operation of a JSON patch that does not fit the document."""

@@ -17,8 +17,6 @@ from quarterdeck.wire.jsonvalue import deep_copy, equal, same
 
 from .error import OperationFailed, TestFailed
 
-__all__ = ["MAX_COPIED_BYTES", "Operation", "apply_json_patch", "json_patch"]
-
 Operation = Mapping[str, Any]
 
 #: what the copy operations of one patch may add together

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.jsonvalue import deep_copy, equal, without_nulls
-
-__all__ = ["apply_merge_patch", "merge_patch"]
-
-Json = dict[str, Any]
 
 
 def apply_merge_patch(document: Json, patch: Json) -> Json:

@@ -20,15 +20,12 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.errors import PatchError
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.jsonvalue import deep_copy, without_nulls
 
 from .error import MalformedDirective, NestedList
-
-__all__ = ["FieldRule", "MergeSchema", "strategic_merge"]
-
-Json = dict[str, Any]
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN_KEYS: Final = "$retainKeys"

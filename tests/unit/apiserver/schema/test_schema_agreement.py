@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quarterdeck.apiserver.registry.patch import merge
 from quarterdeck.apiserver.schema.defaulting import default
 from quarterdeck.apiserver.schema.explain import explain
 from quarterdeck.apiserver.schema.pruning import prune, unknown_fields
 from quarterdeck.apiserver.schema.quick import quick_check
 from quarterdeck.apiserver.schema.resource import ResourceSchema
 from quarterdeck.apiserver.schema.structural import compile_schema
+from quarterdeck.wire.patch import apply_merge_patch
 
 NAMES = ("a", "b", "c")
 TEXTS = st.sampled_from(["", "a", "abc", "ABC", "2020-01-01", "10.0.0.1", "é"])
@@ -171,8 +171,8 @@ def test_a_change_that_shares_the_rest_with_its_base_is_decoded_like_a_copy(
     if settled != base:
         return  # reading it from storage changes it: nobody takes it for settled
 
-    copied = merge.apply(copy.deepcopy(base), patch)
-    shared = merge.apply(base, patch)
+    copied = apply_merge_patch(copy.deepcopy(base), patch)
+    shared = apply_merge_patch(base, patch)
     assert resource.decode_changed(shared, base) == resource.decode(copied)
     resource.fill(copied)
     resource.fill(shared)

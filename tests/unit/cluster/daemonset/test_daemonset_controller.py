@@ -10,7 +10,7 @@ import pytest
 from quarterdeck.api.k8s import ControllerRevision, DaemonSet, Node
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import EventLog, TestCluster, eventually

@@ -9,7 +9,7 @@ from quarterdeck.api.k8s import Deployment, ReplicaSet, ResourceQuota
 from quarterdeck.api.k8s.core import ResourceQuotaSpec
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.podset.templatehash import template_hash
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager

@@ -10,7 +10,7 @@ from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import Deployment, Eviction, Pod, PodDisruptionBudget
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import TooManyRequests
 from quarterdeck.runtime import Manager

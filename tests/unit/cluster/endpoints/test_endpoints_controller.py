@@ -10,7 +10,7 @@ from quarterdeck.api import DynamicObject, to_dict
 from quarterdeck.api.k8s import Endpoints, EndpointSlice, Pod, Service
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import NotFound
 from quarterdeck.runtime import Manager

@@ -10,7 +10,7 @@ from quarterdeck.api import ObjectMeta, to_dict
 from quarterdeck.api.k8s import Deployment, Lease, Node, Pod
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.node import names as simulated
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.nodehealth.ttl import ANNOTATION
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager

@@ -9,7 +9,7 @@ from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Client
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import TestCluster, run_until_idle

@@ -11,7 +11,7 @@ from quarterdeck.api import DynamicObject, ObjectMeta
 from quarterdeck.api.k8s import DeviceClass, Node, Pod, ResourceClaim, ResourceSlice
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.resourceclaim.controller import FINALIZER, POD_CLAIM, generated_base
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager

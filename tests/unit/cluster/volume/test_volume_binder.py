@@ -11,7 +11,7 @@ from quarterdeck.api import DynamicObject, Quantity
 from quarterdeck.api.k8s import PersistentVolume, PersistentVolumeClaim, StatefulSet, StorageClass
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.volume.names import SIMULATED_PROVISIONER
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import UNSET, LabelSelectorRequirement, ObjectMeta
+from quarterdeck.api import UNSET, ObjectMeta
 from quarterdeck.api.k8s import Namespace, Pod, ValidatingWebhookConfiguration
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, RoleBinding, RoleRef, Subject
+from quarterdeck.api.meta import LabelSelectorRequirement
 from quarterdeck.errors import ConfigError, Forbidden
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator

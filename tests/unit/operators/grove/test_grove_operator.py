@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import UNSET, Key, ObjectMeta, Scheme, find_condition, owner_reference
+from quarterdeck.api import UNSET, Key, ObjectMeta, Scheme, owner_reference
+from quarterdeck.api.condition import find_condition
 from quarterdeck.api.k8s import ConfigMap, Pod, Secret
 from quarterdeck.api.k8s.volume import SecretVolumeSource, Volume
 from quarterdeck.client import Client, MergePatch

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from quarterdeck.api import Duration, ObjectMeta, find_condition, to_dict
+from quarterdeck.api import Duration, ObjectMeta, to_dict
+from quarterdeck.api.condition import find_condition
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names

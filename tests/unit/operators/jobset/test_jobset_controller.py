@@ -14,7 +14,7 @@ from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.controllers import add_controllers
 from quarterdeck.cluster.node.behavior import Behavior
 from quarterdeck.cluster.node.kubelet import Kubelet
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.operators.jobset.controllers import jobset_controller, placement_controller
 from quarterdeck.operators.jobset.logic.defaults import with_defaults

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from quarterdeck.api import DynamicObject, GroupKind
+from quarterdeck.api import DynamicObject
+from quarterdeck.api.kind import GroupKind
 from quarterdeck.errors import ConfigError
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.grouping import (

@@ -12,16 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from quarterdeck.api import (
-    UNSET,
-    DynamicObject,
-    GroupVersionKind,
-    JsonObjectField,
-    Maybe,
-    ObjectMeta,
-    Resource,
-)
+from quarterdeck.api import UNSET, DynamicObject, GroupVersionKind, Maybe, ObjectMeta, Resource
 from quarterdeck.api.k8s import Node, Secret
+from quarterdeck.api.model import JsonObjectField
 from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.client.inprocess import InProcessTransport

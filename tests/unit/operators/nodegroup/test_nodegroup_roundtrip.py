@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from quarterdeck.api import schema_of
+from quarterdeck.api.schema import schema_of
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.logic.conversion import convert_with
 from quarterdeck.operators.nodegroup.logic.roundtrip import MAX_SIZE

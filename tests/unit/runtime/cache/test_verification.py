@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from quarterdeck.api import GroupVersionResource
+from quarterdeck.api.kind import GroupVersionResource
 from quarterdeck.client.call import Call
 from quarterdeck.client.transport import Stream
 from quarterdeck.errors import ApiError, Gone

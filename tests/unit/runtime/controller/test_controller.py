@@ -19,7 +19,7 @@ from quarterdeck.errors import ConfigError, Conflict, Terminal
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.manager.manager import ManagerOptions
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until_condition, until_gone

@@ -9,8 +9,8 @@ import pytest
 from quarterdeck.api import Key, ObjectMeta
 from quarterdeck.api.k8s import ConfigMap
 from quarterdeck.runtime.cache.entry import Entry, EntryFactory
-from quarterdeck.runtime.cache.store import Delta
-from quarterdeck.runtime.controller.change import Change, ObjectEvent, generic_event
+from quarterdeck.runtime.cache.store import Change, Delta
+from quarterdeck.runtime.controller.change import ObjectEvent, generic_event
 
 _factory = EntryFactory()
 

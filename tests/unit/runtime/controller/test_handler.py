@@ -9,8 +9,8 @@ import pytest
 
 from quarterdeck.api import Key
 from quarterdeck.runtime.cache.entry import Entry, EntryFactory
-from quarterdeck.runtime.cache.store import Delta
-from quarterdeck.runtime.controller.change import Change, ObjectEvent
+from quarterdeck.runtime.cache.store import Change, Delta
+from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.handler import mapped
 
 _factory = EntryFactory()

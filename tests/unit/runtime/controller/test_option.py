@@ -15,26 +15,19 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from quarterdeck.api import Key, ObjectMeta
+from quarterdeck.api.cron import CronSchedule
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.client import Client
 from quarterdeck.errors import ConfigError
-from quarterdeck.runtime import (
-    Context,
-    CronSchedule,
-    CronSource,
-    DeleteContext,
-    Manager,
-    Reconciler,
-    Result,
-    WorkQueue,
-)
+from quarterdeck.runtime import Context, DeleteContext, Manager, Reconciler, Result
 from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.cron import CronSource
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.election import LeaderElection, ShardedElector
 from quarterdeck.runtime.log import FieldLogger
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
+from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY, WorkQueue
 from quarterdeck.runtime.reconcile.recording import NotLeading
 from quarterdeck.runtime.trace import NO_TRACER, Span
 from quarterdeck.testing import Link, TestCluster, eventually, run_until_idle

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import MicroTime, ObjectMeta, value_or
+from quarterdeck.api import ObjectMeta, value_or
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.k8s import ConfigMap, Lease
 from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import Client, Config

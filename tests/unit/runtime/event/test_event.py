@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import MicroTime, ObjectMeta, value_or
+from quarterdeck.api import ObjectMeta, value_or
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.k8s import Namespace, core, events
 from quarterdeck.api.k8s.reference import ObjectReference
 from quarterdeck.apiserver import ApiServer
-from quarterdeck.client import Call, Client, Proceed, Response
+from quarterdeck.client import Call, Client, Response
+from quarterdeck.client.call import Proceed
 from quarterdeck.errors import AlreadyExists
 from quarterdeck.runtime.event import EventBroadcaster, correlation
 from quarterdeck.runtime.event.broadcaster import WRITERS

@@ -17,7 +17,7 @@ from quarterdeck.runtime.loop.runnable import Group
 from quarterdeck.runtime.manager.check import BLOCKED_LOOP
 from quarterdeck.runtime.manager.cluster import Cluster
 from quarterdeck.runtime.manager.making import choose_elector, connect, make_recorders
-from quarterdeck.runtime.manager.manager import ManagerOptions
+from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.manager.runnable import describe, group_of
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.trace import NoTracer

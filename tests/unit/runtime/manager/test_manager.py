@@ -22,7 +22,7 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.loop.runnable import Group
 from quarterdeck.runtime.manager.cluster import Cluster, ClusterEvent
-from quarterdeck.runtime.manager.manager import GracePeriodExceeded, LeaderElectionLost, ManagerOptions
+from quarterdeck.runtime.manager.option import GracePeriodExceeded, LeaderElectionLost, ManagerOptions
 from quarterdeck.runtime.manager.stopsignal import stop_on_signals
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.recording import NotLeading

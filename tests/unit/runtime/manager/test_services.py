@@ -157,7 +157,7 @@ def check_types(manager: Any) -> None:
     """The services are what the manager's protocols ask for; read by the type checker."""
     from quarterdeck.runtime.contract import Elector, Recorder
     from quarterdeck.runtime.loop.runnable import Runnable
-    from quarterdeck.runtime.manager.manager import ManagerMetrics
+    from quarterdeck.runtime.manager.option import ManagerMetrics
 
     metrics: ManagerMetrics = RuntimeMetrics()
     settings = LeaderElection(name="x")

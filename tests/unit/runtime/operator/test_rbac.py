@@ -148,7 +148,8 @@ async def test_writes_of_a_controller_are_seen_as_permissions(api: WidgetCluster
 
     manager = manager_on(api.link)
     spied = recording_client(manager.client, log)
-    from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+    from quarterdeck.runtime.manager.manager import Manager
+    from quarterdeck.runtime.manager.option import ManagerOptions
 
     watched = Manager(spied, options=ManagerOptions(watch_loop=False))
     controller = Builder(Widget).owns(ConfigMap).build(Script(reconcile))

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import pytest
 
-from quarterdeck.api import UNSET, Condition, Int64, Maybe, Model, ObjectMeta, Resource, Seq, Time, omitempty
-from quarterdeck.client import merge_patch
+from quarterdeck.api import UNSET, Condition, Maybe, Model, ObjectMeta, Resource, Seq, Time, omitempty
+from quarterdeck.api.marker import Int64
 from quarterdeck.runtime.reconcile.statusedit import ConditionEdit, StatusEdit
 from quarterdeck.runtime.reconcile.statuswrite import rebased
+from quarterdeck.wire.patch import merge_patch
 
 NOW = Time("2030-01-01T00:00:00Z")
 

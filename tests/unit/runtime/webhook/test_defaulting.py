@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.client import apply_json_patch
 from quarterdeck.runtime.webhook import (
     Admission,
     Chain,
@@ -15,6 +14,7 @@ from quarterdeck.runtime.webhook import (
     Denied,
     Validator,
 )
+from quarterdeck.wire.patch import apply_json_patch
 from tests.unit.runtime.servicekit import Gang
 from tests.unit.runtime.webhook.admissionkit import DYNAMIC, ask, default_queue, document, patch_of, review
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.admission.attributes import Attributes
 
-Json = dict[str, Any]
 #: group, resource, subresource, operation
 Key = tuple[str, str, str, str]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.builtin.pod.resources import (
     aggregate_limits,
@@ -13,7 +14,7 @@ from quarterdeck.apiserver.builtin.pod.resources import (
 )
 from quarterdeck.apiserver.document.quantity import MILLI, Quantity
 
-from .base import CREATE, UPDATE, Json, Plugin, keys, spec_of
+from .base import CREATE, UPDATE, Plugin, keys, spec_of
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _MAX_MILLI: Final = (1 << 63) // 1000

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.builtin.check import tolerations
 
-from .base import CREATE, UPDATE, Json, Plugin, keys, spec_of
+from .base import CREATE, UPDATE, Plugin, keys, spec_of
 
 
 class TaintNodesByCondition(Plugin):

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from cryptography.x509.oid import NameOID
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import Attributes, Decision, labels_of
 from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
@@ -18,7 +19,7 @@ from quarterdeck.apiserver.auth.user import node_identity
 from quarterdeck.apiserver.builtin.pod.reference import referenced_kind
 from quarterdeck.wire import gostyle
 
-from .base import CREATE, DELETE, UPDATE, Json, Plugin, annotations_of, keys, spec_of
+from .base import CREATE, DELETE, UPDATE, Plugin, annotations_of, keys, spec_of
 from .certificate import parse_request
 from .serviceaccount import MIRROR
 

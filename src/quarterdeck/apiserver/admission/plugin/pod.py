@@ -4,10 +4,11 @@ PodResizeValidator.
 
 from __future__ import annotations
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.builtin.check import priority, resize, runtimeclass, tolerations, topologylabel
 
-from .base import CREATE, UPDATE, Json, Plugin, keys
+from .base import CREATE, UPDATE, Plugin, keys
 
 _PODS = keys("", ("pods",), (CREATE, UPDATE))
 _NEW_PODS = keys("", ("pods",), (CREATE,))

@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.builtin.pod.reference import secret_names
 from quarterdeck.apiserver.uid import generate_name
 
-from .base import CREATE, UPDATE, Json, Plugin, annotations_of, keys, spec_of
+from .base import CREATE, UPDATE, Plugin, annotations_of, keys, spec_of
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 _DEFAULT: Final = "default"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.document.quantity import nanos_of
 
-from .base import CREATE, UPDATE, Json, Plugin, annotations_of, keys, spec_of
+from .base import CREATE, UPDATE, Plugin, annotations_of, keys, spec_of
 
 _CLAIMS: Final = "persistentvolumeclaims"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"

@@ -6,9 +6,10 @@ import base64
 import binascii
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
 from quarterdeck.apiserver.metadata import path_segment_errors, subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
 
 from .certificateapproval import condition_errors, keep_decisions, stamp_conditions

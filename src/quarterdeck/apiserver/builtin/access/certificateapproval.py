@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.apiserver.resource.strategy import Json, Strategy, WriteContext
+from quarterdeck.api.jsonobject import Json
+from quarterdeck.apiserver.resource.strategy import Strategy, WriteContext
 from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
 
 _FIELD: Final = "status.conditions"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import port_errors
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
 from quarterdeck.apiserver.clientconfig import webhook_url_errors
@@ -15,7 +16,7 @@ from quarterdeck.apiserver.metadata import (
     subdomain_errors,
     validate_label_selector,
 )
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, not_supported, required, too_many
 
 FAILURE_POLICIES: Final = ("Fail", "Ignore")

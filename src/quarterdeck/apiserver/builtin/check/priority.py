@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quarterdeck.apiserver.resource.strategy import ClusterState, Json
+from quarterdeck.api.jsonobject import Json
+from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.apiserver.status import forbidden
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import same
 from quarterdeck.apiserver.builtin.pod.resources import pod_requests, quantity_or_zero
 from quarterdeck.apiserver.document.quantity import ZERO
-from quarterdeck.apiserver.resource.strategy import ClusterState, Json
+from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.apiserver.status import StatusError, forbidden
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import same
-from quarterdeck.apiserver.resource.strategy import ClusterState, Json
+from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.apiserver.status import forbidden
 
 

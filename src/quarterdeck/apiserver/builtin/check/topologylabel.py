@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import section
-from quarterdeck.apiserver.resource.strategy import ClusterState, Json
+from quarterdeck.apiserver.resource.strategy import ClusterState
 
 _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 

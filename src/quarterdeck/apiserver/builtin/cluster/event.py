@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable, section, text_at
 from quarterdeck.apiserver.metadata import byte_length, qualified_name_errors, subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, invalid, required
 
 _TO_EVENTS: Final = {

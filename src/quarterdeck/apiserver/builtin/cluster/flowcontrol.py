@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import NO_METADATA, SpecStrategy, section
 from quarterdeck.apiserver.metadata import subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, invalid, not_supported, required
 
 

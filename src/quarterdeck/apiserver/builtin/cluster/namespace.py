@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section, text_at
 from quarterdeck.apiserver.metadata import label_errors, qualified_name_errors
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, invalid
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"

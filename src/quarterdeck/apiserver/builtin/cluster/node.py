@@ -6,12 +6,13 @@ import ipaddress
 from collections.abc import Sequence
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
 from quarterdeck.apiserver.builtin.pod.placement import TAINT_EFFECTS
 from quarterdeck.apiserver.builtin.pod.resources import quantity_or_zero, validate_quantity
 from quarterdeck.apiserver.document.quantity import round_list
 from quarterdeck.apiserver.metadata import invalid_json, label_value_errors, qualified_name_errors
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import ErrorKind, FieldError, forbidden, invalid, not_supported, required
 
 _NODE_INFO: Final = (

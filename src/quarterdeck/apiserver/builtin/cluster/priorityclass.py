@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, not_supported, required
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
 from quarterdeck.apiserver.builtin.pod.resources import (
     STANDARD_RESOURCES,
@@ -17,7 +18,7 @@ from quarterdeck.apiserver.builtin.pod.resources import (
 from quarterdeck.apiserver.document.quantity import NANO, Quantity, round_list
 from quarterdeck.apiserver.errorlimit import repeated
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json, qualified_name_errors
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, required
 
 _SCOPES: Final = frozenset(

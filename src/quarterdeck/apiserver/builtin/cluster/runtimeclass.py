@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable
 from quarterdeck.apiserver.builtin.pod.placement import validate_tolerations
 from quarterdeck.apiserver.builtin.pod.resources import validate_requirements
 from quarterdeck.apiserver.document.quantity import round_list
 from quarterdeck.apiserver.metadata import label_errors, validate_labels
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, invalid
 
 

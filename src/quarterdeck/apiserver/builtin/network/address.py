@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import NO_METADATA, BuiltinStrategy, immutable, section
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, invalid, required
 
 from .cidr import NOT_A_CIDR, parse_cidr

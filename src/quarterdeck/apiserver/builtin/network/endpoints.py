@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import parse_ip, port_errors, validate_ip
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable, same
 from quarterdeck.apiserver.metadata import (
@@ -13,7 +14,7 @@ from quarterdeck.apiserver.metadata import (
     qualified_name_errors,
     subdomain_errors,
 )
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, not_supported, required, too_many
 
 from .serviceaddress import validate_endpoint_ip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import (
     parse_ip,
     port_errors,
@@ -16,7 +17,7 @@ from quarterdeck.apiserver.metadata import (
     label_errors,
     subdomain_errors,
 )
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, invalid, not_supported, required
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import (
     port_errors,
     port_name_errors,
@@ -14,7 +15,7 @@ from quarterdeck.apiserver.metadata import (
     invalid_json,
     validate_label_selector,
 )
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from .cidr import parse_cidr, validate_cidr

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section, text_at
 from quarterdeck.apiserver.metadata import (
     IMMUTABLE,
     label_errors,
 )
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid
 
 from .serviceaddress import validate_address_changes, validate_balancer, validate_family_changes

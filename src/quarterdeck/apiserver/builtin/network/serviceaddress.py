@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import parse_ip, validate_ip
 from quarterdeck.apiserver.metadata import (
     invalid_json,
     subdomain_errors,
 )
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import (
     FieldError,
     duplicate,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.metadata import (
     invalid_json,
 )
 from quarterdeck.apiserver.resource.serviceallocator import AddressPool, Lease
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.apiserver.status import internal
 from quarterdeck.apiserver.status import invalid as invalid_status
 from quarterdeck.wire.fielderror import invalid

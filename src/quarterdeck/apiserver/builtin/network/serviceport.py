@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import port_errors, port_or_name
 from quarterdeck.apiserver.metadata import (
     invalid_json,
     label_errors,
     qualified_name_errors,
 )
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import (
     FieldError,
     duplicate,

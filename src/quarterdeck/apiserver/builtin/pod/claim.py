@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import errorlimit
 from quarterdeck.apiserver.builtin.formats import validate_label
 from quarterdeck.apiserver.metadata import invalid_json, label_errors, subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import ErrorKind, FieldError, duplicate, forbidden, invalid, required
 
 

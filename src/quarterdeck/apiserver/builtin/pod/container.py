@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import port_errors, port_name_errors
 from quarterdeck.apiserver.metadata import label_errors
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import (
     FieldError,
     duplicate,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.document.quantity import canonical, round_list
-from quarterdeck.apiserver.resource.strategy import Json
 
 from .resources import aggregate_limits, aggregate_requests, is_pod_level_resource
 

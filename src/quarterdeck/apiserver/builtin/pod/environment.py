@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import config_key_errors, env_name_errors, validate_label
 from quarterdeck.apiserver.document.quantity import canonical
 from quarterdeck.apiserver.metadata import qualified_name_errors, subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import FieldError, invalid, not_supported, required
 
 from .mount import validate_no_backsteps

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import section
 from quarterdeck.apiserver.metadata import selector_matches
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.apiserver.status import StatusError, bad_request, forbidden, plain_error
 
 from .podstatus import condition, set_condition

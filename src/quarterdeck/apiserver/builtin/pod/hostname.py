@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import underscore_subdomain_errors, validate_ip
 from quarterdeck.apiserver.metadata import byte_length, subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required, too_long
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_found, not_supported, required
 
 from .scope import ContainerScope

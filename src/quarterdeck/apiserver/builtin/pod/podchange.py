@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import MAX_INT32, range_error
 from quarterdeck.apiserver.builtin.kind import same
 from quarterdeck.apiserver.document.internalform import internal_diff, internal_form
 from quarterdeck.apiserver.metadata import invalid_json
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required
 
 from .annotation import MIRROR, validate_pod_annotations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import header_name_errors, non_negative, port_or_name
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from .scope import ContainerScope

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-Json = dict[str, Any]
+from quarterdeck.api.jsonobject import Json
 
 _CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
 #: volume source -> where it names a Secret

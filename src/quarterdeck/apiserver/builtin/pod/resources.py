@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from quarterdeck.api.quantity import canonical_text
 from quarterdeck.apiserver.builtin.formats import NOT_NEGATIVE
-from quarterdeck.apiserver.document.quantity import NANO, ZERO, Quantity, canonical_text, parse
+from quarterdeck.apiserver.document.quantity import NANO, ZERO, Quantity, parse
 from quarterdeck.apiserver.metadata import qualified_name_errors
 from quarterdeck.wire.fielderror import (
     FieldError,

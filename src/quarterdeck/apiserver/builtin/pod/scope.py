@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.api.jsonobject import Json
 
 from .claim import ClaimNames
 

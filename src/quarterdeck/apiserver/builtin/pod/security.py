@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import user_id_errors
 from quarterdeck.apiserver.metadata import byte_length, invalid_json
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, not_supported, required, too_long
 
 _PROFILE_TYPES: Final = ("Localhost", "RuntimeDefault", "Unconfined")

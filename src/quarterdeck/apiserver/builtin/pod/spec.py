@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import (
     MAX_INT32,
     range_error,
@@ -16,7 +17,6 @@ from quarterdeck.apiserver.metadata import (
     validate_annotations,
     validate_labels,
 )
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import (
     FieldError,
     forbidden,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import NO_METADATA, same, section
 from quarterdeck.apiserver.document.internalform import internal_diff
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.apiserver.status import bad_request, conflict, plain_error
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 

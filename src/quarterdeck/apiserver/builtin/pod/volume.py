@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.pod.claimspec import validate_claim_template
 from quarterdeck.apiserver.document.quantity import nanos_of
 from quarterdeck.apiserver.metadata import byte_length, label_errors, subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import (
     FieldError,
     duplicate,

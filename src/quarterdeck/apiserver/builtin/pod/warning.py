@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from quarterdeck.api.quantity import split_text
 from quarterdeck.apiserver.builtin.formats import ip_warnings
-from quarterdeck.apiserver.document.quantity import is_quick, parse, split_text
+from quarterdeck.apiserver.document.quantity import is_quick, parse
 from quarterdeck.apiserver.metadata import label_errors, label_value_errors
 from quarterdeck.wire.gostyle import quote
 

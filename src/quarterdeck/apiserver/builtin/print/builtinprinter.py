@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from . import printers
+from quarterdeck.api.jsonobject import Json
 
-Json = dict[str, Any]
+from . import printers
 
 
 class BuiltinPrinter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.api.jsonobject import Json
 
 from .core import balancer_addresses
 from .text import NONE, UNSET, creation_age, human_duration, is_true, selector_text

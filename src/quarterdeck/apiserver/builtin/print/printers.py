@@ -17,25 +17,12 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.api.jsonobject import Json
 
 from . import core as printcore
 from . import other as printother
 from . import pod as printpod
 from . import workload as printworkload
-from .text import age, human_duration
-
-__all__ = [
-    "age",
-    "age_column",
-    "cells",
-    "columns",
-    "decode_whole",
-    "decoder",
-    "human_duration",
-    "is_moving",
-    "row_conditions",
-]
 
 Cells = Callable[[Json, datetime], list[Any]]
 

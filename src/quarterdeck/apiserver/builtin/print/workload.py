@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.api.jsonobject import Json
 
 from .text import (
     NONE,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import same
 from quarterdeck.apiserver.metadata import subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden
 
 _NODE_NAME: Final = "authentication.kubernetes.io/node-name"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import config_key_errors
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, same
 from quarterdeck.apiserver.metadata import byte_length
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, too_long
 
 SIZE_LIMIT: Final = 1024 * 1024

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import NO_METADATA, BuiltinStrategy, immutable, same, section
 from quarterdeck.apiserver.metadata import invalid_json, label_errors, subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, required
 
 from .claimaccess import access_errors

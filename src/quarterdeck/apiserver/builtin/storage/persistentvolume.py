@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable, same, section
 from quarterdeck.apiserver.builtin.pod.claimspec import (
     VOLUME_MODES,
@@ -17,7 +18,7 @@ from quarterdeck.apiserver.builtin.pod.warning import claim_warnings
 from quarterdeck.apiserver.document.internalform import internal_diff
 from quarterdeck.apiserver.document.quantity import nanos_of, round_list
 from quarterdeck.apiserver.metadata import subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 _RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import config_key_errors
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable, same, text_at
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required, too_long
 
 from .configmap import IMMUTABLE_DATA, SIZE_LIMIT, decoded_size

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.kind import NO_METADATA, BuiltinStrategy, immutable, same, section
 from quarterdeck.apiserver.builtin.pod.volume import validate_driver_name
 from quarterdeck.apiserver.document.quantity import canonical
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json, qualified_name_errors, subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
 
 _RECLAIM: Final = ("Delete", "Retain")

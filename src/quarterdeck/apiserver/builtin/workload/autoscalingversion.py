@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.api.jsonobject import Json
 
 METRICS: Final = "autoscaling.alpha.kubernetes.io/metrics"
 _CURRENT_METRICS: Final = "autoscaling.alpha.kubernetes.io/current-metrics"

@@ -7,11 +7,12 @@ import zoneinfo
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.kind import SpecStrategy, section
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
 from quarterdeck.apiserver.metadata import byte_length, invalid_json
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, invalid, not_supported, required
 from quarterdeck.wire.gonumber import parse_uint
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.kind import (
@@ -18,7 +19,7 @@ from quarterdeck.apiserver.builtin.kind import (
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
 from quarterdeck.apiserver.document.internalform import internal_form
 from quarterdeck.apiserver.metadata import invalid_json, validate_label_selector
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.fielderror import FieldError, invalid, required
 from quarterdeck.wire.gonumber import parse_uint

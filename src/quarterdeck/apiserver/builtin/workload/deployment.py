@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.kind import SpecStrategy, not_supported_json, same, section
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
 from quarterdeck.apiserver.document.internalform import internal_form
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid
 
 from .template import (

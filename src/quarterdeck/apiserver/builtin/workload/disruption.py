@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.kind import SpecStrategy, section
 from quarterdeck.apiserver.metadata import invalid_json, path_segment_errors, validate_label_selector
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, not_supported
 
 from .template import shown_selector, validate_at_most_100_percent, validate_int_or_percent

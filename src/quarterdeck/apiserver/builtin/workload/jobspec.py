@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import MAX_INT32, non_negative
 from quarterdeck.apiserver.builtin.kind import section
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
@@ -18,7 +19,6 @@ from quarterdeck.apiserver.metadata import (
     regex_error,
     subdomain_errors,
 )
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import (
     FieldError,
     invalid,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, SpecStrategy, section, text_at
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
 from quarterdeck.apiserver.builtin.pod.spec import validate_template
 from quarterdeck.apiserver.builtin.pod.warning import template_warnings
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, required
 
 from .template import (

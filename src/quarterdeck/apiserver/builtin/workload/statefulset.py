@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.kind import SpecStrategy, same, section
 from quarterdeck.apiserver.builtin.pod.claimspec import validate_claim_spec
@@ -12,7 +13,7 @@ from quarterdeck.apiserver.builtin.pod.defaults import default_claim_spec, defau
 from quarterdeck.apiserver.builtin.pod.spec import validate_template
 from quarterdeck.apiserver.document.internalform import internal_form
 from quarterdeck.apiserver.metadata import invalid_json, label_errors
-from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from .template import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.formats import non_negative, percent_errors
 from quarterdeck.apiserver.builtin.kind import same
 from quarterdeck.apiserver.builtin.pod.spec import validate_template
@@ -16,7 +17,6 @@ from quarterdeck.apiserver.metadata import (
     selector_matches,
     validate_label_selector,
 )
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 from quarterdeck.wire.gonumber import parse_uint
 

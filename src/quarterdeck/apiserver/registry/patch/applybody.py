@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.apply.write import object_text
 from quarterdeck.apiserver.document import decoding
@@ -11,8 +10,6 @@ from quarterdeck.apiserver.document.unmarshal import unmarshal_error
 from quarterdeck.apiserver.registry.body import yaml_problem
 from quarterdeck.apiserver.registry.request import ApiRequest, WriteOptions
 from quarterdeck.apiserver.resource.resource import Resource, Undecodable
-
-Json = dict[str, Any]
 
 
 def parse_apply(request: ApiRequest) -> Json:

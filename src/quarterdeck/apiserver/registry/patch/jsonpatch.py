@@ -9,8 +9,6 @@ from quarterdeck.apiserver.status import StatusError, bad_request, rejected, too
 from quarterdeck.errors import PatchError
 from quarterdeck.wire.patch import apply_json_patch
 
-__all__ = ["MAX_OPERATIONS", "Operation", "apply", "decode", "unknown_fields"]
-
 Operation = dict[str, Any]
 
 MAX_OPERATIONS: Final = 10_000

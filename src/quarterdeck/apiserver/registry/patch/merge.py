@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.document.unmarshal import decode_json, unmarshal_error
 from quarterdeck.apiserver.status import bad_request
-from quarterdeck.wire.patch import apply_merge_patch as apply
-
-__all__ = ["apply", "decode"]
-
-Json = dict[str, Any]
 
 
 def decode(body: bytes) -> Json:

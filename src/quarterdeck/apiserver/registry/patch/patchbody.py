@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.builtin.builtinresource import BuiltinResource
 from quarterdeck.apiserver.document import decoding
@@ -15,8 +16,8 @@ from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.gostyle import plain
 from quarterdeck.wire.jsonvalue import deep_copy
+from quarterdeck.wire.patch import apply_merge_patch
 
-Json = dict[str, Any]
 _encode = msgspec.json.Encoder(order="sorted").encode
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -73,7 +74,7 @@ class PatchBody:
         if self._media == JSON_PATCH:
             return jsonpatch.apply(old, self._patch)
         if self._media == MERGE_PATCH:
-            return merge.apply(old if shares else deep_copy(old), self._patch)
+            return apply_merge_patch(old if shares else deep_copy(old), self._patch)
         assert isinstance(resource, BuiltinResource)
         return strategic.apply(old if shares else deep_copy(old), self._patch, resource.struct)
 

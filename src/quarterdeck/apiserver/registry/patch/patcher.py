@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.document import decoding
 from quarterdeck.apiserver.registry.body import check_identity, check_namespace, check_problems, problem_texts
 from quarterdeck.apiserver.registry.patch.applybody import check_repeated_keys, parse_apply, unconvertible
@@ -17,8 +16,6 @@ from quarterdeck.apiserver.resource.resource import Undecodable
 from quarterdeck.apiserver.resource.strategy import Strategy
 from quarterdeck.wire.http import Response
 from quarterdeck.wire.jsonvalue import deep_copy
-
-Json = dict[str, Any]
 
 
 class Patcher:

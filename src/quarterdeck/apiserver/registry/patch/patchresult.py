@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.builtin.builtinresource import BuiltinResource
 from quarterdeck.apiserver.document.shape import ShapeError, conversion_problem, normalize
@@ -24,7 +25,6 @@ from quarterdeck.apiserver.resource.resource import Resource, Undecodable
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.jsonvalue import deep_copy
 
-Json = dict[str, Any]
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 

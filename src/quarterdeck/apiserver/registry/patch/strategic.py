@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.document.typetable import Field, StructType, Type
 from quarterdeck.apiserver.document.unmarshal import decode_json, unmarshal_error
 from quarterdeck.apiserver.status import bad_request, plain_error, rejected
 from quarterdeck.errors import PatchError
 from quarterdeck.wire.patch import FieldRule, MalformedDirective, NestedList, strategic_merge
-
-__all__ = ["apply", "decode"]
-
-Json = dict[str, Any]
 
 
 def decode(body: bytes) -> Json:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.pod import eviction
@@ -18,8 +17,6 @@ from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.wire.http import Response
 from quarterdeck.wire.wallclock import timestamp
-
-Json = dict[str, Any]
 
 
 class PodActions:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["rewrite_links", "through_proxy"]
-
 _TAG: Final = re.compile(rb"<[A-Za-z][^<>]*>")
 _LINK: Final = re.compile(
     rb"(\s(?:href|src|action|formaction|cite|background|codebase|data|icon|longdesc|manifest|poster|profile"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.shape import ShapeError, parse_time
 from quarterdeck.apiserver.nodelink import NodeLink
@@ -14,7 +14,6 @@ from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.http import Response
 
-Json = dict[str, Any]
 #: the log of a container of a pod on a node that cannot be asked
 LogText = Callable[[Json, str], bytes]
 _SIMULATED = "quarterdeck.dev/simulated"

@@ -6,8 +6,9 @@ Which pod it is follows from names alone; the node knows its address. Nobody's c
 from __future__ import annotations
 
 import random
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.nodelink import NodeLink
 from quarterdeck.apiserver.registry.pod.htmllink import rewrite_links, through_proxy
@@ -15,9 +16,6 @@ from quarterdeck.apiserver.registry.request import ApiRequest
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.wire.http import Response
 
-__all__ = ["PodProxy", "Target", "parse_target", "split_path"]
-
-Json = dict[str, Any]
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
 
 

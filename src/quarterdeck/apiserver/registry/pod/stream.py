@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import Attributes, GroupVersionKind
 from quarterdeck.apiserver.admission.chain import AdmissionChain
@@ -18,7 +19,6 @@ from quarterdeck.apiserver.registry.write.context import Context
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.wire.http import Response
 
-Json = dict[str, Any]
 KINDS: Final = {
     "exec": "PodExecOptions",
     "attach": "PodAttachOptions",

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.registry.answer import document_response, list_document
 from quarterdeck.apiserver.registry.request import ApiRequest
 from quarterdeck.apiserver.storage import Entry
 from quarterdeck.wire.http import Response
 from quarterdeck.wire.timeslice import TimeSlice
 
-Json = dict[str, Any]
 _SLICE: Final = 32
 """Objects between two looks at the clock: a few milliseconds' worth."""
 _NAME: Final = b'"metadata":'

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.decoding import go_json_error
 from quarterdeck.apiserver.registry.answer import entry_response, list_response, object_response
@@ -24,7 +25,6 @@ from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.gonumber import parse_uint
 from quarterdeck.wire.http import Response
 
-Json = dict[str, Any]
 _MakeList = Callable[[ApiRequest, Sequence[Entry], Json], Awaitable[Response | None]]
 #: how long a request for a revision of the future waits
 FUTURE_WAIT = 3.0

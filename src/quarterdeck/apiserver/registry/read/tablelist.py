@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.print.text import human_duration, parse_time
 from quarterdeck.apiserver.registry.request import ApiRequest
 from quarterdeck.apiserver.resource.printer import Printer
@@ -22,7 +23,6 @@ from quarterdeck.wire import wallclock
 from quarterdeck.wire.http import Response
 from quarterdeck.wire.timeslice import TimeSlice
 
-Json = dict[str, Any]
 _LOOK_ROWS: Final = 32
 """Rows between two looks at the clock: half a millisecond's worth."""
 _encode: Final = msgspec.json.Encoder().encode

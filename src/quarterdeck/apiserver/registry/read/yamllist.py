@@ -7,15 +7,15 @@ whatever is written meanwhile.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.document.yamltext import UnusualKey, list_item, to_yaml
 from quarterdeck.apiserver.registry.request import ApiRequest
 from quarterdeck.apiserver.storage import Entry
 from quarterdeck.wire.http import Response
 from quarterdeck.wire.timeslice import TimeSlice
 
-Json = dict[str, Any]
 _LOOK_ITEMS: Final = 16
 """Items between two looks at the clock: about a millisecond's worth."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.jsonpath import JsonPath
 from quarterdeck.wire import fielderror
-
-Json = dict[str, Any]
 
 
 class ScaleView(Protocol):

@@ -7,8 +7,9 @@ replicas, its resourceVersion and the ownership of the replicas reach the object
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import GroupVersionKind
 from quarterdeck.apiserver.apply.scale import to_parent, to_scale
@@ -32,7 +33,6 @@ from quarterdeck.wire.jsonvalue import deep_copy
 if TYPE_CHECKING:
     from quarterdeck.apiserver.crd.customresource import CustomResource
 
-Json = dict[str, Any]
 _KIND = GroupVersionKind("autoscaling", "v1", "Scale")
 _REPLICAS = ("f:spec", "f:replicas")
 #: all that upstream says about a body it cannot decode for a custom resource

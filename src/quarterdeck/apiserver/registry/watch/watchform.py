@@ -6,17 +6,16 @@ Streams with equal keys write equal bytes, and so share them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.registry.answer import build_table, partial
 from quarterdeck.apiserver.registry.request import ApiRequest
 from quarterdeck.apiserver.registry.selection import Selection
 from quarterdeck.apiserver.storage import Entry, Event, EventType
 
-Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 _NAMES = {EventType.ADDED: b"ADDED", EventType.MODIFIED: b"MODIFIED", EventType.DELETED: b"DELETED"}
 

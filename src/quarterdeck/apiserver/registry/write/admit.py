@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.admission.attributes import Attributes, GroupVersionKind
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.auth import Authorizer, escalation_error, request_attributes
 from quarterdeck.apiserver.registry.request import ApiRequest, WriteOptions
 from quarterdeck.apiserver.registry.write.context import Context
 
-Json = dict[str, Any]
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import metadata, status
 from quarterdeck.apiserver.apply.manager import FieldManager, restore_times
 from quarterdeck.apiserver.registry.read.reader import parse_rev
@@ -35,7 +35,6 @@ from quarterdeck.wire import fielderror
 from quarterdeck.wire.jsonvalue import same
 from quarterdeck.wire.turn import in_turns
 
-Json = dict[str, Any]
 #: how often a write that loses the race starts over; one that names a version fails the second time
 _ATTEMPTS = 100
 

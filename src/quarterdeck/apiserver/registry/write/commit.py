@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.registry.write.storedsize import ROOMY, too_large
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
 from quarterdeck.wire.wallclock import timestamp
 
-Json = dict[str, Any]
 _OWN_MANAGER = "kube-apiserver"
 
 

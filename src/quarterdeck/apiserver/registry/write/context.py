@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.auth import request_attributes
 from quarterdeck.apiserver.registry.request import ApiRequest
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.wire.wallclock import timestamp
-
-Json = dict[str, Any]
 
 
 class Context:

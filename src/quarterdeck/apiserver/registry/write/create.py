@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import metadata, status
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.plugin.namespace import terminating_namespace
@@ -21,7 +20,6 @@ from quarterdeck.apiserver.uid import generate_name
 from quarterdeck.wire.gonumber import parse_uint
 from quarterdeck.wire.turn import in_turns
 
-Json = dict[str, Any]
 _ATTEMPTS = 8
 
 

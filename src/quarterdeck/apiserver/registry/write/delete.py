@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.chain import AdmissionChain
@@ -27,7 +28,6 @@ from quarterdeck.wire.http import Response
 from quarterdeck.wire.jsonvalue import deep_copy
 from quarterdeck.wire.timeslice import TimeSlice
 
-Json = dict[str, Any]
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 #: objects of a collection that are deleted together, so that they share a commit
@@ -407,6 +407,3 @@ async def _all_deleted(deletions: list[asyncio.Task[Any]]) -> None:
 
 def _stamp(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-__all__ = ["DeleteOptions", "Deleter"]

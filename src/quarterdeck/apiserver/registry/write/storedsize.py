@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.resource.resource import Resource
 
-Json = dict[str, Any]
 #: etcd's limits for a request and for the message that carries it
 _MAX_STORED = 3 * 512 * 1024
 _MAX_MESSAGE = 2 * 1024 * 1024

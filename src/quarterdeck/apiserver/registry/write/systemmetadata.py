@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.registry.request import ApiRequest
 from quarterdeck.apiserver.registry.write.context import Context
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.uid import new_uid
 from quarterdeck.wire import gostyle
 
-Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 
 

@@ -7,8 +7,9 @@ kinds without storage: `transient_kind` is a resource of one for everything that
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, cast
+from typing import cast
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import GroupVersionKind
 from quarterdeck.apiserver.admission.chain import AdmissionChain
@@ -23,8 +24,6 @@ from quarterdeck.apiserver.registry.write.context import Context
 from quarterdeck.apiserver.resource.resource import decode_problem, is_registered, parse_body
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.apiserver.storage import Bucket
-
-Json = dict[str, Any]
 
 
 @cache

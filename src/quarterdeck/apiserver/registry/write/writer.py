@@ -8,8 +8,8 @@ are in `create` and `change`; here are the doors that requests come in by.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.auth import Authorizer
@@ -27,7 +27,6 @@ from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
 from quarterdeck.wire.http import Response
 from quarterdeck.wire.jsonvalue import deep_copy
 
-Json = dict[str, Any]
 _PUT = Manner(creates_missing=True)
 
 

@@ -18,8 +18,6 @@ from typing import Final
 from quarterdeck.api import Quantity
 from quarterdeck.api.k8s.pod import ResourceRequirements
 
-__all__ = ["Cgroups", "cgroup_mounts", "limit_files"]
-
 _ROOT: Final = Path("/sys/fs/cgroup")
 _CONTROLLERS: Final = ("cpu", "memory", "pids")
 _PERIOD: Final = 100_000

@@ -19,8 +19,6 @@ from quarterdeck.cluster.agent.shim.order import LAUNCH, Launch, read_launch, st
 from quarterdeck.cluster.agent.shim.search import find_state
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["Containers", "Entered", "RuntimeFailure", "stop_signal", "usable_namespaces"]
-
 _SHIM: Final = (sys.executable, "-I", "-m", "quarterdeck.cluster.agent.shim")
 _KILLED: Final = 137
 _START_SECONDS: Final = 120.0

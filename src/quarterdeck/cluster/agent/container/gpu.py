@@ -18,8 +18,6 @@ from quarterdeck.cluster.agent.record.folder import PodFolder, pod_folders
 from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.cluster.agent.shim.order import write_durably
 
-__all__ = ["RESOURCE", "container_variables", "free_devices", "give_back", "gpu_variables", "take_devices"]
-
 RESOURCE: Final = "nvidia.com/gpu"
 _FILE: Final = "gpus.json"
 _taking: Final = threading.Lock()

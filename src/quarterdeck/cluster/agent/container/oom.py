@@ -8,8 +8,6 @@ from typing import Final
 from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.cluster.agent.record.view import AnyContainer, is_sidecar
 
-__all__ = ["oom_score"]
-
 _GUARANTEED: Final = -997
 _BEST_EFFORT: Final = 1000
 _NODE_CRITICAL: Final = "system-node-critical"

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-__all__ = ["NULL", "read_end", "write_end"]
-
 NULL: Final = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 """For programs that are given nothing, or whose words nobody wants."""
 

@@ -18,8 +18,6 @@ from quarterdeck.cluster.agent.record.folder import PodFolder
 from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.cluster.agent.shim.order import Launch
 
-__all__ = ["PodRuntime", "UnknownImage", "Wanted"]
-
 
 class UnknownImage(ContainerConfigError):
     """An image that means nothing here, in a container without a command."""

@@ -11,8 +11,6 @@ from typing import Final
 from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
 from quarterdeck.cluster.agent.record.view import AnyContainer
 
-__all__ = ["file_keys", "parse_variables", "read_variables"]
-
 _NAME: Final = re.compile(r"^[A-Za-z_][A-Za-z0-9_.-]*$")
 _LIMIT: Final = 64 * 1024
 

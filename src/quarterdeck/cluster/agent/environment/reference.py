@@ -10,8 +10,6 @@ from quarterdeck.cluster.agent.environment.variable import References
 from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.errors import NotFound
 
-__all__ = ["read_references"]
-
 
 async def read_references(client: Client, namespace: str, container: AnyContainer) -> References:
     """The objects that a container's variables name."""

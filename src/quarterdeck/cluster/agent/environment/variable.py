@@ -16,17 +16,6 @@ from quarterdeck.api.k8s.pod import EnvVarSource
 from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = [
-    "ContainerConfigError",
-    "References",
-    "container_environment",
-    "expand",
-    "expanded",
-    "field_value",
-    "resource_value",
-    "service_environment",
-]
-
 _SUBSCRIPT: Final = re.compile(r"^(metadata\.(?:labels|annotations))\['(.*)'\]$")
 
 

@@ -22,8 +22,6 @@ from quarterdeck.cluster.agent.shim.order import write_durably
 from quarterdeck.cluster.node.admission import Rejection
 from quarterdeck.cluster.node.room import amounts_wanted, room_rejection, whole_amounts
 
-__all__ = ["Allocations", "Given", "given_of", "read_given", "with_given", "write_given"]
-
 _FILE: Final = "resources.json"
 _RESIZABLE: Final = ("cpu", "memory")
 

@@ -17,20 +17,6 @@ from quarterdeck.api.toleration import tolerates
 from quarterdeck.cluster.node.admission import Rejection
 from quarterdeck.cluster.nodetaint import NodeTaint
 
-__all__ = [
-    "DEFAULT_THRESHOLDS",
-    "SIGNALS",
-    "PodUse",
-    "Shortage",
-    "Supply",
-    "eviction_text",
-    "first_to_go",
-    "is_threshold",
-    "rejection",
-    "shortages",
-    "storage_excess",
-]
-
 
 class Signal(NamedTuple):
     """Something that can run short."""

@@ -15,8 +15,6 @@ import msgspec
 from quarterdeck.api import Quantity
 from quarterdeck.cluster.agent.machine.eviction import Supply
 
-__all__ = ["MachineFacts", "read_facts", "read_memory", "read_supplies"]
-
 _MIB: Final = 1024 * 1024
 _MAX_PODS: Final = 250
 _RESERVED_MEMORY: Final = 256 * _MIB

@@ -21,8 +21,6 @@ from quarterdeck.cluster.agent.machine.storage import pod_files, pod_storage
 from quarterdeck.cluster.agent.machine.usage import UsageWatch
 from quarterdeck.cluster.agent.record.folder import PodFolder
 
-__all__ = ["NodePressure", "pod_uses"]
-
 
 class NodePressure:
     """What runs short on a node, and who has to go for it."""

@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from quarterdeck.api import MicroTime, ObjectMeta, Quantity, Time, owner_reference, to_dict
+from quarterdeck.api import ObjectMeta, Quantity, Time, owner_reference, to_dict
+from quarterdeck.api.instant import MicroTime
 from quarterdeck.api.k8s import KUBERNETES_VERSION, Lease, Node
 from quarterdeck.api.k8s.coordination import LeaseSpec
 from quarterdeck.api.k8s.node import (
@@ -29,8 +30,6 @@ from quarterdeck.cluster.agent.machine.pressure import NodePressure
 from quarterdeck.cluster.image.store import StoredImage
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
 from quarterdeck.runtime.log.field import get_logger
-
-__all__ = ["NodeRegistration", "node_status"]
 
 _LEASE_NAMESPACE: Final = "kube-node-lease"
 _LEASE_SECONDS: Final = 40

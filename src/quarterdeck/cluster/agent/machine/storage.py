@@ -11,8 +11,6 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.cluster.agent.machine.eviction import PodUse, storage_excess
 from quarterdeck.cluster.agent.record.folder import PodFolder
 
-__all__ = ["is_limited", "pod_files", "pod_storage", "storage_problem"]
-
 
 def _measure(path: Path, count: Callable[[os.stat_result], int]) -> int:
     total = 0

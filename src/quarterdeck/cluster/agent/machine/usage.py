@@ -12,8 +12,6 @@ from typing import Final, NamedTuple
 
 from quarterdeck.cluster.agent.machine.machine import read_memory
 
-__all__ = ["Process", "Sample", "UsageWatch", "machine_sample", "rates", "total_below"]
-
 _PERIOD: Final = 10.0
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")

@@ -9,8 +9,6 @@ from typing import Final
 from quarterdeck.api.k8s import Pod
 from quarterdeck.cluster.agent.container.runtime import PodRuntime
 
-__all__ = ["PodAddresses"]
-
 
 class PodAddresses:
     """Gives addresses to pods, by uid."""

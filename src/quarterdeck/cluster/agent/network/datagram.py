@@ -15,8 +15,6 @@ from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.network.proxy import Backends, Listen, Place, Rotation, bound
 from quarterdeck.runtime.log.field import get_logger
 
-__all__ = ["DatagramProxy", "take_here"]
-
 _IDLE_SECONDS: Final = 120.0
 """As long as the kernel remembers a stream of datagrams that it translates the addresses of."""
 _MOST_SESSIONS: Final = 1024

@@ -9,8 +9,6 @@ from typing import Final
 
 from quarterdeck.cluster.agent.network.fabric import NETWORK, Fabric
 
-__all__ = ["Dialer", "Stream"]
-
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 

@@ -18,8 +18,6 @@ from quarterdeck.api.k8s import EndpointSlice, Service
 from quarterdeck.cluster.agent.network.hosts import DOMAIN
 from quarterdeck.runtime.log.field import get_logger
 
-__all__ = ["DnsServer", "Record", "Zone", "answer"]
-
 A, CNAME, PTR, AAAA, SRV, ANY = 1, 5, 12, 28, 33, 255
 _IN: Final = 1
 _TTL: Final = 5

@@ -25,8 +25,6 @@ from quarterdeck.cluster.agent.network.holder import (
 )
 from quarterdeck.cluster.agent.shim.linux import set_namespace
 
-__all__ = ["GATEWAY", "NETWORK", "Fabric"]
-
 NETWORK: Final = ipaddress.IPv4Network("10.244.0.0/16")
 """Addresses of pods; no other network of the machine can be reached from there, so none is in the way."""
 GATEWAY: Final = "10.244.0.1"

@@ -21,8 +21,6 @@ import msgspec
 from quarterdeck.cluster.agent.shim.linux import set_namespace, unshare
 from quarterdeck.cluster.agent.shim.order import start_of, write_durably
 
-__all__ = ["Holder", "end_holder", "find_holder", "in_namespace", "start_holder"]
-
 T = TypeVar("T")
 _FOR_EVER: Final = ("sleep", "2147483647")
 _END_SECONDS: Final = 5.0

@@ -15,8 +15,6 @@ from typing import Final
 from quarterdeck.api.k8s import Pod
 from quarterdeck.cluster.agent.network.proxy import Backends, Place
 
-__all__ = ["host_ports"]
-
 _LOOPBACK: Final = "127.0.0.1"
 
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from quarterdeck.api.k8s import EndpointSlice, Pod, Service
 
-__all__ = ["DOMAIN", "fqdn", "hostname", "hosts_file", "namespace_names", "resolver_file", "system_name"]
-
 DOMAIN: Final = "cluster.local"
 _HOSTNAME_LIMIT: Final = 63
 

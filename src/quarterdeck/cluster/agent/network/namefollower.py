@@ -14,8 +14,6 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result
 
-__all__ = ["names_controller"]
-
 _NAMES_KEY: Final = Key("", "names")
 FollowNames = Callable[[list[Service], list[EndpointSlice]], Coroutine[Any, Any, None]]
 

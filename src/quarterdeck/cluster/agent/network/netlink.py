@@ -10,17 +10,6 @@ import socket
 import struct
 from typing import Final
 
-__all__ = [
-    "add_address",
-    "add_bridge",
-    "add_default_route",
-    "add_local_address",
-    "add_pair",
-    "remove_link",
-    "remove_local_address",
-    "set_up",
-]
-
 _RTM_NEWLINK, _RTM_DELLINK, _RTM_NEWADDR, _RTM_NEWROUTE, _RTM_DELROUTE = 16, 17, 20, 24, 25
 _NLM_F_REQUEST, _NLM_F_ACK, _NLM_F_EXCL, _NLM_F_CREATE = 1, 4, 0x200, 0x400
 _NLMSG_ERROR: Final = 2

@@ -19,19 +19,6 @@ from quarterdeck.api.k8s import EndpointSlice, Service
 from quarterdeck.cluster.agent.network.dial import Dialer, Stream
 from quarterdeck.runtime.log.field import get_logger
 
-__all__ = [
-    "Backends",
-    "Listen",
-    "Place",
-    "Rotation",
-    "ServiceProxy",
-    "backends",
-    "bound",
-    "listen_here",
-    "listening",
-    "loopback_address",
-]
-
 _CHUNK: Final = 64 * 1024
 _CONNECT_SECONDS: Final = 5.0
 _BACKLOG: Final = 100

@@ -24,8 +24,6 @@ from quarterdeck.cluster.agent.network.proxy import (
     listening,
 )
 
-__all__ = ["ServicePath"]
-
 _SERVER: Final = ("default", "kubernetes")
 
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
 
-__all__ = ["Identity", "find_identity"]
-
 
 class Identity(NamedTuple):
     """Ids of a container's program."""

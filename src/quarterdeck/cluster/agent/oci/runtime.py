@@ -27,8 +27,6 @@ from quarterdeck.cluster.image.document import ImageError
 from quarterdeck.cluster.image.store import ImageStore, StoredImage
 from quarterdeck.runtime.log.field import get_logger
 
-__all__ = ["OciRuntime", "find_program", "missing_parts", "start_fabric"]
-
 _PROGRAMS: Final = ("crun", "runc")
 _FILE_LIMIT: Final = 1024 * 1024
 _LINK_LIMIT: Final = 40

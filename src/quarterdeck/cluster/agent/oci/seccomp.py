@@ -9,8 +9,6 @@ from __future__ import annotations
 import platform
 from typing import Any, Final
 
-__all__ = ["default_profile"]
-
 _EPERM: Final = 1
 _ENOSYS: Final = 38
 _NAMESPACES: Final = 0x7E020000

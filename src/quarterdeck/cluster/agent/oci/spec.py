@@ -19,8 +19,6 @@ from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.cluster.agent.shim.order import Bind
 from quarterdeck.cluster.image.document import ImageConfig
 
-__all__ = ["ROOT", "Place", "make_spec"]
-
 ROOT: Final = "rootfs"
 """The container's root folder, in its run folder."""
 _VERSION: Final = "1.0.2"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["next_attempt", "restart_delay", "span"]
-
 _FIRST: Final = 10.0
 _LONGEST: Final = 300.0
 _FORGIVEN_AFTER: Final = 600.0

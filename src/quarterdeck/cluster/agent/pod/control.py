@@ -30,8 +30,6 @@ from quarterdeck.cluster.agent.record.folder import PodFolder, RunRecord
 from quarterdeck.cluster.agent.record.view import AnyContainer, ContainerView, Run, Trouble
 from quarterdeck.cluster.agent.shim.order import Launch
 
-__all__ = ["ContainerControl", "PodEvents"]
-
 _LEAST_GRACE: Final = 2.0
 _KILL_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.05

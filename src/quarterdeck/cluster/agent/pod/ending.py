@@ -15,8 +15,6 @@ from quarterdeck.cluster.agent.container.runtime import PodRuntime
 from quarterdeck.cluster.agent.record.folder import PodFolder, remove_tree
 from quarterdeck.cluster.agent.shim.search import take_lock
 
-__all__ = ["end_folder"]
-
 _PERIOD: Final = 0.05
 """Seconds between two looks at containers that were killed."""
 

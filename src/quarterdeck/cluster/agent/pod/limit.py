@@ -12,8 +12,6 @@ from quarterdeck.cluster.agent.container.cgroup import Cgroups
 from quarterdeck.cluster.agent.pod.control import PodEvents
 from quarterdeck.cluster.agent.record.view import AnyContainer, PodSight, Run
 
-__all__ = ["ContainerLimits", "needs_restart"]
-
 _RESIZABLE: Final = ("cpu", "memory")
 
 

@@ -9,8 +9,6 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.cluster.agent.network.hosts import resolver_file, system_name
 from quarterdeck.cluster.agent.record.folder import PodFolder
 
-__all__ = ["write_hosts", "write_names"]
-
 
 def write_names(folder: PodFolder, pod: Pod, resolver: str) -> None:
     """Write who the pod is, and whom it asks for names."""

@@ -15,17 +15,6 @@ from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.cluster.agent.pod.backoff import next_attempt, restart_delay
 from quarterdeck.cluster.agent.record.view import AnyContainer, PodSight, Run, is_sidecar
 
-__all__ = [
-    "Outcome",
-    "Plan",
-    "Restart",
-    "begins_again",
-    "make_plan",
-    "may_begin_again",
-    "outcome_of",
-    "restart_of",
-]
-
 _RESTART_ALL: Final = "RestartAllContainers"
 
 

@@ -21,8 +21,6 @@ from quarterdeck.cluster.agent.pod.control import PodEvents
 from quarterdeck.cluster.agent.record.folder import PodFolder
 from quarterdeck.cluster.node.statuspatch import RESIZE_IN_PROGRESS, RESIZE_PENDING
 
-__all__ = ["PodResize", "resize_text"]
-
 _DEFERRED: Final = "Deferred"
 _ERROR: Final = "Error"
 

@@ -30,8 +30,6 @@ from quarterdeck.cluster.agent.record.view import AnyContainer, PodSight, Run, c
 from quarterdeck.cluster.node.podstatus import conditions
 from quarterdeck.cluster.node.statuspatch import RESIZE_IN_PROGRESS, RESIZE_PENDING
 
-__all__ = ["MESSAGE_LIMIT", "backoff_message", "make_status"]
-
 _DISRUPTION: Final = "DisruptionTarget"
 _RESIZE: Final = (RESIZE_PENDING, RESIZE_IN_PROGRESS)
 MESSAGE_LIMIT = 12 * 1024

@@ -57,8 +57,6 @@ from quarterdeck.cluster.image.name import name_problem
 from quarterdeck.errors import ApiError, TransportError
 from quarterdeck.wire.gostyle import quote
 
-__all__ = ["PodWorker"]
-
 _RETRY: Final = (2.0, 60.0)
 """Seconds after which a container that could not be made is tried again: the first time, and at most."""
 _REFRESH_SECONDS: Final = 45.0

@@ -15,8 +15,6 @@ from typing import Final
 from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.probe.handler import USER_AGENT, HandlerFailure
 
-__all__ = ["check_health"]
-
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY = 0, 1, 3, 4, 6, 7
 _END_STREAM, _END_HEADERS, _PADDED, _ACK = 1, 4, 8, 1

@@ -19,16 +19,6 @@ from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.errors import QuarterdeckError, TransportError
 from quarterdeck.wire.http import Answer, ClientConnection
 
-__all__ = [
-    "USER_AGENT",
-    "HandlerFailure",
-    "connect_tcp",
-    "get_http",
-    "port_number",
-    "response_text",
-    "run_command",
-]
-
 _OUTPUT_LIMIT: Final = 10 * 1024
 _REDIRECTS: Final = 10
 USER_AGENT: Final = "kube-probe/1.36"

@@ -11,8 +11,6 @@ from quarterdeck.api import value_or
 from quarterdeck.api.k8s import Probe
 from quarterdeck.cluster.agent.probe.handler import HandlerFailure
 
-__all__ = ["ProbeCounter", "ProbeKind", "watch_probe"]
-
 ProbeKind = str
 """``Startup``, ``Liveness`` or ``Readiness``, as events have it."""
 DEFAULT_PERIOD: Final = 10

@@ -19,8 +19,6 @@ import msgspec
 from quarterdeck.api.model import EMPTY_MAP
 from quarterdeck.cluster.image.name import full_name
 
-__all__ = ["ImageRule", "find_image"]
-
 
 class ImageRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What images of a pattern stand for."""

@@ -20,8 +20,6 @@ from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.volume.mount import container_binds
 
-__all__ = ["Machine", "make_launch"]
-
 _TOKEN_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 

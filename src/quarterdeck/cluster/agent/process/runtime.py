@@ -16,8 +16,6 @@ from quarterdeck.cluster.agent.record.folder import PodFolder
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.wire.localnode import POD_NETWORK
 
-__all__ = ["ProcessRuntime"]
-
 
 class ProcessRuntime:
     """Runs programs of this machine."""

@@ -37,8 +37,6 @@ from quarterdeck.cluster.agent.shim.order import (
 )
 from quarterdeck.cluster.agent.shim.search import find_state, take_lock
 
-__all__ = ["PodFolder", "PodRecord", "RunRecord", "pod_folders", "remove_tree"]
-
 _POD: Final = "pod.json"
 _RUN: Final = "run.json"
 _FIRST_RUNS: Final = "first-runs.json"

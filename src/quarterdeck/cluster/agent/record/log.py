@@ -13,8 +13,6 @@ import msgspec
 
 from quarterdeck.cluster.agent.shim.order import EXIT, LOG
 
-__all__ = ["LogOptions", "last_lines", "read_log", "select_lines"]
-
 _LOOK_SECONDS: Final = 0.1
 _CHUNK: Final = 256 * 1024
 

@@ -10,17 +10,6 @@ import msgspec
 from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.api.k8s.pod import EphemeralContainer, ResourceRequirements
 
-__all__ = [
-    "AnyContainer",
-    "ContainerView",
-    "PodSight",
-    "Run",
-    "Trouble",
-    "container_id",
-    "field_path",
-    "is_sidecar",
-]
-
 AnyContainer = Container | EphemeralContainer
 
 

@@ -11,19 +11,6 @@ import socket
 import struct
 from typing import Final
 
-__all__ = [
-    "END_OF_INPUT",
-    "ENTER",
-    "EXIT_CODE",
-    "INPUT",
-    "OUTPUT",
-    "RESIZE",
-    "SOCKET",
-    "Client",
-    "frame",
-    "take_frames",
-]
-
 SOCKET: Final = "attach.sock"
 INPUT: Final = 0
 OUTPUT: Final = {b"stdout": 1, b"stderr": 2}

@@ -21,17 +21,6 @@ from typing import Any, Final, NoReturn
 from quarterdeck.cluster.agent.shim.linux import MS_PRIVATE, MS_REC, detach, mount, unshare
 from quarterdeck.cluster.agent.shim.order import Bundle, Launch
 
-__all__ = [
-    "end_entered",
-    "enter_bundle",
-    "entered_code",
-    "forget_entered",
-    "join_cgroups",
-    "make_bundle",
-    "remove_bundle",
-    "start_bundle",
-]
-
 _CONFIG: Final = "config.json"
 _PIDS: Final = "entered"
 """Folder with the pids of other programs, by that of the runtime that waits for them."""

@@ -19,8 +19,6 @@ from quarterdeck.cluster.agent.shim.inside import code_of, start_program
 from quarterdeck.cluster.agent.shim.linux import set_death_signal, set_namespace
 from quarterdeck.cluster.agent.shim.order import Launch
 
-__all__ = ["make_request", "start_entering"]
-
 _FILES: Final = {"mount": "mnt", "uts": "uts", "ipc": "ipc", "pid": "pid"}
 """All but the user namespace: whoever calls is in it."""
 

@@ -27,17 +27,6 @@ from quarterdeck.cluster.agent.shim.linux import (
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.shim.root import enter_root
 
-__all__ = [
-    "STARTED",
-    "become_user",
-    "children",
-    "code_of",
-    "end_children",
-    "find_program",
-    "run_inside",
-    "start_program",
-]
-
 STARTED: Final = b"started"
 _KEPT: Final = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD)
 _OWN: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGPIPE)

@@ -6,24 +6,6 @@ import ctypes
 import os
 from typing import Final
 
-__all__ = [
-    "AT_FDCWD",
-    "CLONE",
-    "MS_BIND",
-    "MS_PRIVATE",
-    "MS_REC",
-    "detach",
-    "make_read_only",
-    "mount",
-    "pivot_to",
-    "set_child_subreaper",
-    "set_death_signal",
-    "set_hostname",
-    "set_namespace",
-    "set_no_new_privileges",
-    "unshare",
-]
-
 AT_FDCWD: Final = -100
 MS_BIND: Final = 0x1000
 MS_REC: Final = 0x4000

@@ -15,26 +15,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = [
-    "EXIT",
-    "LAUNCH",
-    "LOCK",
-    "LOG",
-    "STATE",
-    "Bind",
-    "Bundle",
-    "Exit",
-    "Launch",
-    "State",
-    "read_exit",
-    "read_launch",
-    "read_state",
-    "start_of",
-    "sync_folder",
-    "write_durably",
-    "write_record",
-]
-
 LAUNCH: Final = "launch.json"
 STATE: Final = "state.json"
 EXIT: Final = "exit.json"

@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 from typing import Final
 
-__all__ = ["LogWriter"]
-
 _PART: Final = 16 * 1024
 
 

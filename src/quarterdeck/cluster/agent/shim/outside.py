@@ -44,8 +44,6 @@ from quarterdeck.cluster.agent.shim.order import (
 from quarterdeck.cluster.agent.shim.output import LogWriter
 from quarterdeck.cluster.agent.shim.root import remove_root
 
-__all__ = ["ready_keys", "run"]
-
 _CHUNK: Final = 64 * 1024
 _DRAIN_SECONDS: Final = 2.0
 _NOT_FOUND: Final = 127

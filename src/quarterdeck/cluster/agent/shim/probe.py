@@ -8,8 +8,6 @@ from pathlib import Path
 
 from quarterdeck.cluster.agent.shim.linux import MS_BIND, MS_PRIVATE, MS_REC, make_read_only, mount, unshare
 
-__all__ = ["usable_namespaces"]
-
 
 def usable_namespaces() -> list[str]:
     """Names for ``Launch.namespaces``, in the order in which they are made; empty where none works."""

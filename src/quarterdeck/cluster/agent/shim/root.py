@@ -19,8 +19,6 @@ from typing import Final
 from quarterdeck.cluster.agent.shim.linux import MS_BIND, MS_PRIVATE, MS_REC, make_read_only, mount, pivot_to
 from quarterdeck.cluster.agent.shim.order import Bind, Launch
 
-__all__ = ["enter_root", "remove_root"]
-
 _OWN: Final = ("tmp",)
 """Top-level folders that each container has for itself."""
 _LIVE: Final = ("dev", "proc")

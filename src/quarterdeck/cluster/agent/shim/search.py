@@ -15,8 +15,6 @@ from typing import Final
 
 from quarterdeck.cluster.agent.shim.order import LOCK, STATE, State, read_state, start_of, write_record
 
-__all__ = ["find_state", "take_lock"]
-
 _PROGRAM: Final = b"quarterdeck.cluster.agent.shim"
 
 

@@ -30,8 +30,6 @@ from .remote import (
 from .spdy import SpdySession
 from .websocket import WebSocket, accept_headers, choose_protocol, is_websocket
 
-__all__ = ["attach_to", "run_in", "take_command"]
-
 _CHUNK: Final = 32 * 1024
 Serve = Callable[[Remote, StreamOptions], Awaitable[Mapping[str, Any]]]
 

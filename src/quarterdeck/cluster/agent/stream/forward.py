@@ -16,8 +16,6 @@ from quarterdeck.wire.http import ByteStream, RawStream, Request, Response, rela
 from .spdy import SpdySession, SpdyStream
 from .websocket import WebSocket, accept_headers, choose_protocol, is_websocket
 
-__all__ = ["take_forward"]
-
 _TUNNEL: Final = "SPDY/3.1+portforward.k8s.io"
 _CHANNELS: Final = ("v4.channel.k8s.io", "portforward.k8s.io")
 _CHUNK: Final = 32 * 1024

@@ -11,8 +11,6 @@ from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.errors import TransportError
 from quarterdeck.wire.http import ClientConnection, Request, Response, text
 
-__all__ = ["pass_on"]
-
 _SECONDS: Final = 25.0
 _LIMIT: Final = 64 * 1024 * 1024
 _HOP: Final = frozenset({"connection", "content-length", "host", "transfer-encoding"})

@@ -16,17 +16,6 @@ from quarterdeck.wire.http import Request
 from .spdy import SpdySession, SpdyStream
 from .websocket import WebSocket
 
-__all__ = [
-    "COMMAND_PROTOCOLS",
-    "Event",
-    "Remote",
-    "SpdyRemote",
-    "StreamOptions",
-    "WebSocketRemote",
-    "failure_status",
-    "success_status",
-]
-
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 COMMAND_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "channel.k8s.io")
 _WITH_STATUS: Final = ("v4", "v5")

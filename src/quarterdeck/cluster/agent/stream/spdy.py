@@ -14,8 +14,6 @@ from typing import Final
 from quarterdeck.errors import ProtocolError
 from quarterdeck.wire.http import ByteStream
 
-__all__ = ["SpdySession", "SpdyStream"]
-
 _VERSION: Final = 3
 _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING = 1, 2, 3, 6
 _FIN: Final = 1

@@ -14,8 +14,6 @@ from websockets.utils import accept_key
 from quarterdeck.errors import StreamClosed
 from quarterdeck.wire.http import RawStream, Request
 
-__all__ = ["WebSocket", "accept_headers", "choose_protocol", "is_websocket"]
-
 _MAX_MESSAGE: Final = 32 * 1024 * 1024
 
 

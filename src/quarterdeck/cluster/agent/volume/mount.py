@@ -14,8 +14,6 @@ from quarterdeck.cluster.agent.record.folder import MESSAGE, PodFolder
 from quarterdeck.cluster.agent.record.view import AnyContainer
 from quarterdeck.cluster.agent.shim.order import Bind
 
-__all__ = ["container_binds"]
-
 _MESSAGE_PATH: Final = "/dev/termination-log"
 
 

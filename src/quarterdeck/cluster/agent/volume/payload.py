@@ -20,8 +20,6 @@ from quarterdeck.cluster.agent.environment.variable import field_value, resource
 from quarterdeck.cluster.agent.record.folder import remove_tree
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["File", "Payload", "VolumeError", "downward_payload", "keyed_payload", "write_payload"]
-
 File = tuple[bytes, int]
 Payload = dict[str, File]
 _DATA: Final = "..data"

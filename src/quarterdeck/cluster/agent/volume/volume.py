@@ -35,8 +35,6 @@ from quarterdeck.cluster.agent.volume.payload import (
 from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.errors import NotFound
 
-__all__ = ["PodVolumes", "memory_folder"]
-
 _TOKEN_SECONDS: Final = 3600
 _RENEW_AT: Final = 0.8
 _RENEW_AFTER: Final = 24 * 3600.0

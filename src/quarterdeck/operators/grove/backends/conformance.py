@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from quarterdeck.api import ObjectMeta, Scheme, set_controller_reference
 from quarterdeck.api.k8s import Container, Pod, PodSchedulingGate, PodSpec
-from quarterdeck.client import Call, Client, Interceptor, Proceed, Response, Verb
+from quarterdeck.client import Call, Client, Response
+from quarterdeck.client.call import Interceptor, Proceed, Verb
 from quarterdeck.errors import InternalError, ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.label import component_labels, managed_labels
@@ -33,8 +34,6 @@ from quarterdeck.runtime.log import get_logger
 
 from .contract import BackendFactory, HookContext, SchedulerBackend
 from .guard import awaited, guarded_client, prepared
-
-__all__ = ["conformance_problems", "sample_pod", "sample_set"]
 
 _NAME: Final = "conformance"
 _WRITES: Final[tuple[Verb, ...]] = ("create", "update", "patch", "apply", "delete", "deletecollection")

@@ -12,40 +12,14 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from quarterdeck.api import Draft, GroupVersionKind, Scheme
+from quarterdeck.api import GroupVersionKind, Scheme
+from quarterdeck.api.draft import Draft
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Client
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import FieldLogger
 from quarterdeck.runtime.rbac import Rule
-
-__all__ = [
-    "INTERFACE_VERSION",
-    "Backend",
-    "BackendFactory",
-    "DeclaresMadeKinds",
-    "DeclaresOptions",
-    "DeclaresPermissions",
-    "DeclaresTopologyKind",
-    "DeletesByHand",
-    "HasCapabilities",
-    "HealthChecked",
-    "HookContext",
-    "Interfaced",
-    "PodDraft",
-    "PodGangStatusObserver",
-    "RequiresSync",
-    "SchedulerBackend",
-    "TopologyAware",
-    "TopologyState",
-    "ValidatesPodCliqueSet",
-    "Versioned",
-    "made_kinds_of",
-    "needs_delete_hook",
-    "permissions_of",
-    "requires_synced_resources",
-]
 
 INTERFACE_VERSION: Final = "1.0"
 """Of this contract; a backend may say which one it was written for, see ``Interfaced``."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["BackendAlreadyRegistered", "BackendError", "BackendNotFound", "BackendViolation"]
-
 
 class BackendError(QuarterdeckError):
     """A backend is not there, does not start, or does what it may not."""

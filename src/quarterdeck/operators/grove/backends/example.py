@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .contract import Backend, PodDraft
 
-__all__ = ["ExampleBackend"]
-
 
 class ExampleBackend(Backend):
     """Sets the scheduler's name, one annotation and one label."""

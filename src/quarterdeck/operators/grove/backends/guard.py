@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable
 from typing import Any, Final
 
-from quarterdeck.api import decode_json
+from quarterdeck.api.codec import decode_json
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Call, Client, Response
 from quarterdeck.client.wrapper import writing_through
@@ -16,8 +16,6 @@ from quarterdeck.runtime.loop.supervision import contained
 
 from .contract import SchedulerBackend
 from .error import BackendViolation
-
-__all__ = ["awaited", "guarded_client", "prepared"]
 
 _OURS: Final = (names.PREFIX, "app.kubernetes.io/")
 

@@ -17,8 +17,6 @@ import msgspec
 from .contract import INTERFACE_VERSION, Interfaced, SchedulerBackend
 from .error import BackendError
 
-__all__ = ["INTERFACE", "Adapter", "Interface"]
-
 Adapter: TypeAlias = Callable[[Any], SchedulerBackend]
 """Makes a backend of an earlier major version one of the present, its optional capabilities included."""
 

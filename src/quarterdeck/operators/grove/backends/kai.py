@@ -12,7 +12,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, ObjectMeta, is_controlled_by, set_owner_reference
+from quarterdeck.api import GroupVersionKind, ObjectMeta, is_controlled_by
+from quarterdeck.api.owner import set_owner_reference
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import ApiError, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.grove import names
@@ -27,8 +28,6 @@ from quarterdeck.runtime.reconcile.ownership import ensure, is_ours, require_our
 from .contract import Backend, HookContext, PodDraft, TopologyState
 from .error import BackendError
 from .served import is_served
-
-__all__ = ["KaiBackend", "KaiOptions"]
 
 _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _GROUPS_DEFINITION: Final = f"podgroups.{PodGroup.type_info.group}"

@@ -20,8 +20,6 @@ from .error import BackendError
 from .owned import changed, found_or_created
 from .served import is_served
 
-__all__ = ["KoordinatorBackend"]
-
 
 class KoordinatorBackend(Backend):
     """``koord-scheduler``."""

@@ -31,8 +31,6 @@ from .error import BackendError
 from .owned import found_or_created, is_owned_by
 from .served import is_served
 
-__all__ = ["KubeBackend", "KubeOptions"]
-
 _SYNC: Final = "SyncPodGang"
 _PER_CLIQUE: Final = (
     "The default scheduler starts each PodClique of PodGang {name} as a whole, but not all of them together"

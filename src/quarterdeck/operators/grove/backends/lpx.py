@@ -11,8 +11,6 @@ from quarterdeck.operators.grove.types import PodCliqueSet
 from .contract import Backend, HookContext
 from .error import BackendError
 
-__all__ = ["LpxBackend"]
-
 _NO_TOPOLOGY: Final = (
     "lpx-scheduler does not support Grove topology constraints; "
     "placement topology must be expressed through the LPX workload contract"

@@ -28,8 +28,6 @@ from .guard import awaited, guarded_client, prepared
 from .registry import BackendRegistry, default_registry
 from .report import BackendReport
 
-__all__ = ["BackendManager", "get", "initialize", "prepare_pod"]
-
 _log: Final = get_logger(__name__)
 _NOT_INITIALIZED: Final = "backend not initialized"
 

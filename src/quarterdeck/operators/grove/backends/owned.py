@@ -15,8 +15,6 @@ from quarterdeck.runtime.reconcile.ownership import require_ours
 
 from .contract import HookContext
 
-__all__ = ["changed", "found_or_created", "is_owned_by"]
-
 
 async def found_or_created(
     ctx: HookContext, gang: PodGang, wanted: Mapping[str, Any]

@@ -25,8 +25,6 @@ from .contract import BackendFactory, DeclaresOptions
 from .error import BackendAlreadyRegistered, BackendError, BackendNotFound
 from .interface import INTERFACE, Interface
 
-__all__ = ["BackendRegistry", "backend", "default_registry", "get_factory", "register", "registered_names"]
-
 F = TypeVar("F", bound=BackendFactory)
 _log: Final = get_logger(__name__)
 _EVERYWHERE: Final = (names.KAI_SCHEDULER, names.DEFAULT_SCHEDULER)

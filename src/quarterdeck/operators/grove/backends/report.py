@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Final, Literal
 
-from quarterdeck.api import Condition, Conditions, Time
+from quarterdeck.api import Condition, Time
+from quarterdeck.api.condition import Conditions
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.metrics import GroveMetrics
 from quarterdeck.operators.grove.types import PodGang
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import get_logger
-
-__all__ = ["NOT_CONFIGURED", "BackendReport", "Operation", "initialized_text"]
 
 Operation = Literal["create", "update", "delete", "status_update", "mutate"]
 _LOG_NAMES: Final[dict[Operation, str]] = {

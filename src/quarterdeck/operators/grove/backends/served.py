@@ -8,8 +8,6 @@ from quarterdeck.api import GroupVersionKind
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound
 
-__all__ = ["is_served"]
-
 
 async def is_served(client: Client, gvk: GroupVersionKind) -> bool:
     """Whether there are objects of a kind in a version."""

@@ -22,8 +22,6 @@ from .contract import Backend, HookContext, PodDraft
 from .error import BackendError
 from .owned import changed, found_or_created
 
-__all__ = ["VolcanoBackend"]
-
 _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _GROUPS_DEFINITION: Final = f"podgroups.{POD_GROUP.group}"
 _NEEDED: Final = "volcano scheduler backend requires Volcano 1.14 or newer with PodGroup.spec.subGroupPolicy"

@@ -15,23 +15,6 @@ import msgspec
 from quarterdeck.api import Duration
 from quarterdeck.operators.grove import names
 
-__all__ = [
-    "Authorizer",
-    "ClientConnection",
-    "ControllerConfiguration",
-    "Controllers",
-    "Debugging",
-    "LeaderElection",
-    "Level",
-    "Network",
-    "OperatorConfiguration",
-    "Profile",
-    "SchedulerConfiguration",
-    "SchedulerPlugins",
-    "Servers",
-    "TopologyAwareScheduling",
-]
-
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of the document; fields that nobody knows are skipped, and logged by ``loading``."""

@@ -20,8 +20,6 @@ from .document import OperatorConfiguration, Profile
 from .source import configuration_in
 from .validation import Schedulers, check
 
-__all__ = ["effective_document", "load_configuration", "load_file"]
-
 _log: Final = get_logger(__name__)
 
 

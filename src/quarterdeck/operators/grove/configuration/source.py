@@ -7,12 +7,9 @@ from typing import Any, Final
 
 import yaml
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.errors import ConfigError
 from quarterdeck.operators.grove import names
-
-__all__ = ["configuration_in"]
-
-Json = dict[str, Any]
 
 _FILE: Final = "config.yaml"
 """The key of the ConfigMap that the chart makes."""

@@ -17,8 +17,6 @@ from quarterdeck.wire.fielderror import (
 
 from .document import LeaderElection, Level, OperatorConfiguration, SchedulerConfiguration
 
-__all__ = ["Schedulers", "check"]
-
 _LOG_LEVELS: Final = ("debug", "info", "error")
 _LOG_FORMATS: Final = ("json", "text")
 

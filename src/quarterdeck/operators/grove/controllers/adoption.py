@@ -17,8 +17,6 @@ from quarterdeck.runtime.reconcile.context import Context
 from .outcome import slow_start, write_status
 from .shared import Hashes
 
-__all__ = ["adopt"]
-
 
 async def adopt(ctx: Context[PodCliqueSet], hashes: Hashes) -> None:
     """Replace all hashes of a set, its children and its pods by ours.

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from quarterdeck.api import (
-    GroupVersionKind,
-    Key,
-    Writable,
-    add_finalizer,
-    controller_of,
-    has_finalizer,
-    remove_finalizer,
-)
+from quarterdeck.api import GroupVersionKind, Key, Writable, controller_of
+from quarterdeck.api.finalizer import add_finalizer, has_finalizer, remove_finalizer
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import ForeignObject, NotFound
@@ -46,8 +39,6 @@ from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 from .predicate import IS_MANAGED, IS_TOUCHED
 from .shared import SharedState
-
-__all__ = ["backend_controller"]
 
 _LEFT: Final = "the PodGang goes without it, and what it made goes only where the PodGang owns it"
 

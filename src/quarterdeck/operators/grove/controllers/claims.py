@@ -17,8 +17,6 @@ from quarterdeck.runtime.reconcile.context import Context
 
 from .outcome import put_back, step
 
-__all__ = ["CLAIM_RULES", "sync_claims"]
-
 CLAIM_RULES = (
     Rule(
         groups=("resource.k8s.io",),

@@ -35,8 +35,6 @@ from .expectation import PodExpectations
 from .outcome import NotYet, StepError, Sweep, slow_start, step, write_status
 from .shared import SharedState
 
-__all__ = ["CliquePods"]
-
 _NO_IMAGE = f"environment variable {names.INIT_IMAGE_ENV} specifying the init-container image is missing"
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.api import Draft, GroupVersionKind, Resource, controller_of
+from quarterdeck.api import GroupVersionKind, Resource, controller_of
+from quarterdeck.api.draft import Draft
 from quarterdeck.operators.grove.logic.kinship import merged_owners
 from quarterdeck.operators.grove.types import PodClique
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.upsert import UpsertResult, create_or_patch
 
 from .outcome import telling_failure
-
-__all__ = ["is_child", "put_back_owners", "upsert_clique"]
 
 
 def put_back_owners(draft: Draft[Any], wanted: Resource) -> None:

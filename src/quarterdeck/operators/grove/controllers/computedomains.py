@@ -5,7 +5,8 @@ They carry a finalizer, so that none goes while pods use it: who deletes one has
 
 from __future__ import annotations
 
-from quarterdeck.api import DynamicObject, is_controlled_by, remove_finalizer
+from quarterdeck.api import DynamicObject, is_controlled_by
+from quarterdeck.api.finalizer import remove_finalizer
 from quarterdeck.errors import AlreadyExists, NotFound, ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.label import managed_labels
@@ -16,8 +17,6 @@ from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 
 from .outcome import put_back, step, telling_failure
-
-__all__ = ["COMPUTE_DOMAIN_RULE", "release_domains", "sync_domains"]
 
 COMPUTE_DOMAIN_RULE = Rule(
     groups=(COMPUTE_DOMAIN.group,),

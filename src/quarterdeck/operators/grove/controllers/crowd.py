@@ -11,8 +11,6 @@ from typing import Final
 
 from quarterdeck.api import Key
 
-__all__ = ["Crowds"]
-
 _MANY: Final = 8
 """Changes between two looks that make a crowd."""
 _PER_CHILD: Final = 0.001

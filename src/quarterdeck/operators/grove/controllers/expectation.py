@@ -11,8 +11,6 @@ from typing import Final
 
 from quarterdeck.api.k8s import Pod
 
-__all__ = ["PodExpectations"]
-
 _PATIENCE: Final = 60.0
 """Seconds after which a pod that was created and never seen is taken for one that is gone again."""
 

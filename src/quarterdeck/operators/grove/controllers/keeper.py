@@ -20,8 +20,6 @@ from .operatorstatus import OperatorStatus
 from .preflight import StartError, find_topology
 from .shared import SharedState
 
-__all__ = ["Keeper"]
-
 TOPOLOGY_FAILED: Final = 3
 BACKEND_FAILED: Final = 5
 

@@ -21,8 +21,6 @@ from quarterdeck.operators.grove.backends.report import BackendReport, initializ
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import get_logger
 
-__all__ = ["OperatorStatus"]
-
 _CONDITIONS: Final = "conditions"
 _ACTIVE: Final = "activeBackend"
 _OPTIONS: Final = "backendOptions"

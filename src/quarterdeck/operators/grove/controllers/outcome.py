@@ -25,19 +25,6 @@ from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 from quarterdeck.runtime.reconcile.statuswrite import write_status as send_status
 
-__all__ = [
-    "NotYet",
-    "StepError",
-    "Sweep",
-    "put_back",
-    "report_status",
-    "set_condition",
-    "slow_start",
-    "step",
-    "telling_failure",
-    "write_status",
-]
-
 _SOON: Final = 0.02
 
 T = TypeVar("T")

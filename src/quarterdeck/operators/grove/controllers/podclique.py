@@ -49,8 +49,6 @@ from .predicate import (
 )
 from .shared import Hashes, SharedState
 
-__all__ = ["clique_controller"]
-
 _LOST = "Gang termination may follow; look at the nodes and at what they have left."
 
 

@@ -40,8 +40,6 @@ from .predicate import CLIQUE_MATTERS_TO_GROUP, IS_MANAGED, IS_TOUCHED, NEWS, SE
 from .setreplicas import termination_delay
 from .shared import Hashes, SharedState
 
-__all__ = ["group_controller"]
-
 _LOST = "Gang termination may follow; look at the nodes and at what they have left."
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from quarterdeck.api import Draft, Key, is_controlled_by
+from quarterdeck.api import Key, is_controlled_by
+from quarterdeck.api.draft import Draft
 from quarterdeck.api.k8s import (
     HorizontalPodAutoscaler,
     Pod,
@@ -64,8 +65,6 @@ from .setgangs import SetGangs
 from .setreplicas import SetReplicas
 from .settled import SetPlan, SetPlans, SettledChildren
 from .shared import Hashes, SharedState
-
-__all__ = ["set_controller"]
 
 _GATHERED: Final = 0.03
 """Seconds: changes of children come in crowds, and each costs a pass."""

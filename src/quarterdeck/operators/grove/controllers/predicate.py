@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from quarterdeck.api import find_condition
+from quarterdeck.api.condition import find_condition
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.membership import min_available_of
@@ -13,25 +13,6 @@ from quarterdeck.operators.grove.logic.podstate import has_failed, has_our_gate,
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.predicate import Predicate, label_matches
-
-__all__ = [
-    "CLIQUE_MATTERS_TO_GROUP",
-    "CLIQUE_MATTERS_TO_SET",
-    "GANG_MATTERS_TO_CLIQUE",
-    "GANG_MATTERS_TO_SET",
-    "GROUP_CLIQUE_MATTERS_TO_SET",
-    "GROUP_MATTERS_TO_CLIQUE",
-    "GROUP_MATTERS_TO_SET",
-    "IS_MANAGED",
-    "IS_NEW",
-    "IS_OR_WAS_MANAGED",
-    "IS_TOUCHED",
-    "NEWS",
-    "POD_MATTERS",
-    "SCHEDULED_CHANGED",
-    "SET_MATTERS",
-    "SET_UPDATES",
-]
 
 
 def _no(event: ObjectEvent[Any]) -> bool:

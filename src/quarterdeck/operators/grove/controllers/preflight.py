@@ -18,8 +18,6 @@ from quarterdeck.operators.grove.configuration import OperatorConfiguration
 from quarterdeck.operators.grove.logic.mnnvl import COMPUTE_DOMAIN
 from quarterdeck.operators.grove.types import ClusterTopologyBinding
 
-__all__ = ["StartError", "check_cluster", "find_topology"]
-
 CLUSTER_FAILED: Final = 6
 MNNVL_FAILED: Final = 7
 _GATES: Final = (1, 27)

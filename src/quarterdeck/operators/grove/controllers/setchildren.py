@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
-from quarterdeck.api import Draft, Resource, is_controlled_by
+from quarterdeck.api import Resource, is_controlled_by
+from quarterdeck.api.draft import Draft
 from quarterdeck.api.k8s import HorizontalPodAutoscaler, Pod, Role, RoleBinding, Secret, Service
-from quarterdeck.client import Labels, metadata_of
+from quarterdeck.client import metadata_of
+from quarterdeck.client.option import Labels
 from quarterdeck.errors import AlreadyExists, NotFound, ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic import childplan, naming
@@ -22,8 +24,6 @@ from quarterdeck.runtime.reconcile.upsert import create_or_patch
 from .cliquewrite import put_back_owners
 from .outcome import NotYet, put_back, slow_start, step
 from .settled import SetPlan, SettledChildren
-
-__all__ = ["SetChildren"]
 
 R = TypeVar("R", bound=Resource)
 

@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import find_condition, is_controlled_by
+from quarterdeck.api import is_controlled_by
+from quarterdeck.api.condition import find_condition
 from quarterdeck.api.k8s import Pod
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.operators.grove import names
@@ -30,8 +31,6 @@ from quarterdeck.runtime.reconcile.context import Context
 from .outcome import NotYet, Sweep, set_condition, slow_start, step, telling_failure
 from .settled import SetPlan, SettledChildren
 from .shared import SharedState
-
-__all__ = ["SetGangs"]
 
 _PENDING: Final = Verdict(
     names.INITIALIZED,

@@ -32,8 +32,6 @@ from quarterdeck.runtime.reconcile.context import Context
 from .outcome import Sweep, set_condition, step, telling_failure, write_status
 from .shared import Hashes, SharedState
 
-__all__ = ["SetReplicas", "termination_delay"]
-
 C = TypeVar("C", PodClique, PodCliqueScalingGroup)
 
 

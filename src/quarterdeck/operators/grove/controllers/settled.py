@@ -18,8 +18,6 @@ from quarterdeck.operators.grove.logic.childplan import plan_autoscalers, plan_s
 from quarterdeck.operators.grove.logic.cliqueplan import plan_scaling_groups, plan_standalone_cliques
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet
 
-__all__ = ["SetPlan", "SetPlans", "SettledChildren"]
-
 R = TypeVar("R", bound=Resource)
 
 

@@ -26,8 +26,6 @@ from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueS
 from quarterdeck.runtime.controller.source import Channel
 from quarterdeck.runtime.loop.clock import LoopClock
 
-__all__ = ["Hashes", "SharedState"]
-
 _REMEMBERED: Final = 4096
 
 

@@ -27,8 +27,6 @@ from .keeper import Keeper
 from .preflight import check_cluster
 from .shared import SharedState
 
-__all__ = ["Startup"]
-
 _PERIOD: Final = 30.0
 _log: Final = get_logger(__name__)
 

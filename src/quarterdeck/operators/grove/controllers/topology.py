@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.api import UNSET, GroupVersionKind, Key, Time, Writable, find_condition
+from quarterdeck.api import UNSET, GroupVersionKind, Key, Time, Writable
+from quarterdeck.api.condition import find_condition
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import (
@@ -30,8 +31,6 @@ from quarterdeck.runtime.reconcile.result import Requeue, Result
 
 from .outcome import write_status
 from .shared import SharedState
-
-__all__ = ["topology_controller"]
 
 _PERIOD: Final = 300.0
 """Seconds between two looks at topologies that others look after."""

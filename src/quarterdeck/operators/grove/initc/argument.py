@@ -7,8 +7,6 @@ from typing import Final
 
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["ArgumentError", "parse_arguments"]
-
 _FLAG: Final = "--podcliques"
 
 

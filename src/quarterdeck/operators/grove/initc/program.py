@@ -19,8 +19,6 @@ from quarterdeck.operators.grove import names
 from .argument import ArgumentError, parse_arguments
 from .waiting import missing_pods
 
-__all__ = ["main", "wait_for_parents"]
-
 _RETRY: Final = 2.0
 """Seconds between two tries after a watch has ended or failed."""
 

@@ -11,8 +11,6 @@ from quarterdeck.runtime.cache import Cache
 from .argument import ArgumentError, parse_arguments
 from .waiting import missing_pods
 
-__all__ = ["StartupGate"]
-
 
 class StartupGate:
     """Says whether an init container finds what it waits for; only ours waits for anything."""

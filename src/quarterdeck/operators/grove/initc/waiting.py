@@ -9,8 +9,6 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.podstate import is_ready
 
-__all__ = ["missing_pods", "waits_of"]
-
 
 def missing_pods(wanted: Mapping[str, int], pods: Iterable[Pod]) -> dict[str, int]:
     """How many ready pods of each PodClique are missing; nothing when the wait is over.

@@ -7,8 +7,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["Decision", "Request", "decide", "unowned"]
-
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Who wants to do what."""

@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.api import Condition, Time, find_condition
+from quarterdeck.api import Condition, Time
+from quarterdeck.api.condition import find_condition
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup
 
 from .podstate import PodCount
 from .verdict import Verdict
-
-__all__ = [
-    "breach_verdict",
-    "breached_since",
-    "group_verdict",
-    "loss_time",
-    "scheduled_verdict",
-    "was_ever_healthy",
-    "was_ever_scheduled",
-]
 
 _SETTLING: Final = 5.0
 """Seconds after creation in which a condition takes its first form."""

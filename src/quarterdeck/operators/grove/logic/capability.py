@@ -8,8 +8,6 @@ from typing import Final, Literal, TypeAlias
 from quarterdeck.operators.grove.types import PodCliqueSet, TopologyConstraint
 from quarterdeck.wire.fielderror import FieldError, forbidden
 
-__all__ = ["CAPABILITIES", "Capability", "missing_capabilities"]
-
 Capability: TypeAlias = Literal[
     "gang", "hierarchical-gang", "topology-required", "topology-preferred", "priority"
 ]

@@ -26,15 +26,6 @@ from . import naming
 from .label import component_labels, managed_labels
 from .membership import standalone_cliques
 
-__all__ = [
-    "plan_account",
-    "plan_autoscalers",
-    "plan_role",
-    "plan_role_binding",
-    "plan_services",
-    "plan_token_secret",
-]
-
 _RBAC: Final = "rbac.authorization.k8s.io"
 _TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
 _ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from quarterdeck.api import ObjectMeta, UnsetType, child_name
+from quarterdeck.api import ObjectMeta, UnsetType
+from quarterdeck.api.childname import child_name
 from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.api.k8s.pod import PodResourceClaim
 from quarterdeck.api.k8s.pod import ResourceClaim as ClaimUse
@@ -29,17 +30,6 @@ from quarterdeck.operators.grove.types import (
 from .cliqueplan import group_config_of
 from .label import component_labels, set_index_of
 from .membership import clique_name_of, clique_named, group_index_of, group_of
-
-__all__ = [
-    "ClaimPlan",
-    "claim_metadata",
-    "clique_claims",
-    "group_claims",
-    "set_claims",
-    "shares_anything",
-    "used_claims",
-    "with_claims",
-]
 
 _LABEL_LENGTH = 63
 

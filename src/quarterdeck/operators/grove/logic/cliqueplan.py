@@ -22,8 +22,6 @@ from .membership import clique_named, group_named, standalone_cliques
 from .mnnvl import with_compute_domain
 from .startorder import parents_of
 
-__all__ = ["group_config_of", "plan_group_cliques", "plan_scaling_groups", "plan_standalone_cliques"]
-
 
 def plan_standalone_cliques(pcs: PodCliqueSet, hashes: Mapping[str, str]) -> list[PodClique]:
     """The PodCliques of all replicas that are in no group."""

@@ -12,8 +12,6 @@ from quarterdeck.operators.grove.types import CliqueUpdate, PodsSelected
 
 from .podstate import is_ready, template_hash
 
-__all__ = ["CliqueStep", "begin_update", "is_due", "is_noted", "is_updating", "next_step", "noted_update"]
-
 
 def is_updating(progress: Maybe[CliqueUpdate]) -> bool:
     """Whether an update is under way."""

@@ -13,8 +13,6 @@ from quarterdeck.operators.grove.types import (
     ScalingGroupConfig,
 )
 
-__all__ = ["TERMINATION_DELAY", "with_defaults"]
-
 TERMINATION_DELAY: Final = Duration.of(seconds=4 * 3600)
 _GRACE_PERIOD: Final = 30
 _NAMESPACE: Final = "default"

@@ -9,8 +9,6 @@ from quarterdeck.operators.grove import names
 
 from . import naming
 
-__all__ = ["group_variables", "pod_variables", "with_variables"]
-
 
 def pod_variables(pcs: str, replica: int, clique: str, namespace: str) -> list[EnvVar]:
     """For every pod; ``clique`` is the full name."""

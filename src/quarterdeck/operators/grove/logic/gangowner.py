@@ -7,8 +7,6 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodGang
 
-__all__ = ["MappingError", "owning_set"]
-
 
 class MappingError(QuarterdeckError, ValueError):
     """A gang cannot be told to a scheduler; the text is for its owner."""

@@ -29,8 +29,6 @@ from .label import component_labels
 from .membership import clique_named, min_available_of, standalone_cliques
 from .topology import TopologyView
 
-__all__ = ["GangPlan", "GroupPlan", "gang_object", "mirrored", "plan_gangs"]
-
 
 class GroupPlan(msgspec.Struct, frozen=True):
     """The pods of one PodClique in a gang."""

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from quarterdeck.api import is_condition_true
+from quarterdeck.api.condition import is_condition_true
 from quarterdeck.api.k8s import Pod, PodSchedulingGate
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodClique, PodGang
 
 from .podstate import has_our_gate
-
-__all__ = ["gates_left", "is_gang_scheduled", "is_initialized", "openable_pods"]
 
 
 def is_initialized(gang: PodGang) -> bool:

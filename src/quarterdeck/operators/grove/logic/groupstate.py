@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from quarterdeck.api import is_condition_true
+from quarterdeck.api.condition import is_condition_true
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodClique
 
 from .membership import clique_name_of, group_index_of, min_available_of
-
-__all__ = ["GroupReplica", "group_replicas"]
 
 
 class GroupReplica(msgspec.Struct, frozen=True, kw_only=True):

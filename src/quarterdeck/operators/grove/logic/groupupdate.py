@@ -11,8 +11,6 @@ from quarterdeck.operators.grove.types import GroupUpdate, IndicesSelected, PodC
 
 from .groupstate import GroupReplica
 
-__all__ = ["GroupStep", "begin_update", "is_due", "is_updating", "next_step"]
-
 
 def is_updating(progress: Maybe[GroupUpdate]) -> bool:
     """Whether an update is under way."""

@@ -12,8 +12,6 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodClique
 
-__all__ = ["INVARIANTS"]
-
 _ENDED: Final = ("Succeeded", "Failed")
 
 

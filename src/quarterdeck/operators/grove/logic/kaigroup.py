@@ -12,8 +12,6 @@ from quarterdeck.operators.kai.types import PodGroup, PodGroupSpec, SubGroup, To
 from .gangowner import MappingError
 from .kinship import merged_owners
 
-__all__ = ["merged_group", "pod_group_of"]
-
 _KAI_LABELS = (names.KAI_NODE_POOL, names.KAI_QUEUE)
 
 

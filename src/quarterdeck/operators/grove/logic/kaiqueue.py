@@ -10,8 +10,6 @@ from quarterdeck.operators.grove.types import PodCliqueSet
 
 from .gangowner import MappingError
 
-__all__ = ["FALLBACK_QUEUE", "queue_of"]
-
 FALLBACK_QUEUE: Final = "default"
 
 

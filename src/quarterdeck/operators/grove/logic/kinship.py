@@ -7,8 +7,6 @@ from typing import Any
 
 from quarterdeck.api import ObjectMeta, OwnerReference, to_dict
 
-__all__ = ["merged_owners", "missing_metadata"]
-
 
 def merged_owners(
     present: Sequence[OwnerReference], wanted: Sequence[OwnerReference]

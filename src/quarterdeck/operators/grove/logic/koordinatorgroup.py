@@ -11,12 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import GroupVersionKind, owner_reference, to_dict
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodGang
-
-__all__ = ["POD_GROUP", "group_changes", "plan_pod_groups"]
-
-Json = dict[str, Any]
 
 POD_GROUP: Final = GroupVersionKind("scheduling.sigs.k8s.io", "v1alpha1", "PodGroup")
 

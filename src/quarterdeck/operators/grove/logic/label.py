@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from quarterdeck.operators.grove import names
 
-__all__ = ["component_labels", "managed_labels", "selector_text", "set_index_of"]
-
 
 def managed_labels(pcs: str) -> dict[str, str]:
     """On everything that is made for a set."""

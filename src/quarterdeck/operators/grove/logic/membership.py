@@ -13,17 +13,6 @@ from quarterdeck.operators.grove.types import (
 from . import naming
 from .label import set_index_of
 
-__all__ = [
-    "clique_name_of",
-    "clique_named",
-    "group_index_of",
-    "group_named",
-    "group_of",
-    "is_on_delete",
-    "min_available_of",
-    "standalone_cliques",
-]
-
 
 def group_of(template: PodCliqueSetTemplate, clique: str) -> ScalingGroupConfig | None:
     """The group that a clique is in."""

@@ -18,8 +18,6 @@ from quarterdeck.operators.grove.types import CliqueTemplate, PodCliqueSet
 from .label import component_labels
 from .membership import group_of
 
-__all__ = ["COMPUTE_DOMAIN", "domain_groups", "plan_compute_domains", "with_compute_domain"]
-
 COMPUTE_DOMAIN: Final = GroupVersionKind("resource.nvidia.com", "v1beta1", "ComputeDomain")
 _CLAIM: Final = "mnnvl-claim"
 _GPU: Final = "nvidia.com/gpu"

@@ -2,20 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "base_gang",
-    "group_clique",
-    "headless_address",
-    "hostname",
-    "legacy_token_secret",
-    "pod_index",
-    "role",
-    "scaled_gang",
-    "scaling_group",
-    "standalone_clique",
-    "token_secret",
-]
-
 
 def base_gang(pcs: str, replica: int) -> str:
     """The base PodGang of a replica, its headless Service, and the subdomain of its pods."""

@@ -10,8 +10,6 @@ from quarterdeck.errors import QuarterdeckError
 from . import naming
 from .podstate import is_active, is_ready, template_hash
 
-__all__ = ["PodIndexError", "choose_doomed", "free_indices"]
-
 
 class PodIndexError(QuarterdeckError, ValueError):
     """The indices of existing pods make no sense."""

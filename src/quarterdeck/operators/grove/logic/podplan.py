@@ -26,8 +26,6 @@ from .environment import pod_variables, with_variables
 from .label import managed_labels, set_index_of
 from .startorder import Parent
 
-__all__ = ["PodSurroundings", "finished_pod", "gated_pod"]
-
 _MODE = 0o644
 
 

@@ -9,8 +9,6 @@ import msgspec
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
 
-__all__ = ["PodCount", "count_pods", "has_failed", "is_active", "is_gated", "is_ready", "is_scheduled"]
-
 
 def _condition(pod: Pod, type: str) -> tuple[str, str]:
     for condition in pod.status.conditions:

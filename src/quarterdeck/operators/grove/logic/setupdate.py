@@ -21,16 +21,6 @@ from .groupupdate import is_updating as is_group_updating
 from .label import set_index_of
 from .membership import min_available_of
 
-__all__ = [
-    "ReplicaState",
-    "changed_hash",
-    "is_clique_updated",
-    "is_group_updated",
-    "is_turn_of",
-    "is_updating",
-    "next_progress",
-]
-
 
 def is_updating(progress: Maybe[SetUpdate]) -> bool:
     """Whether an update is under way."""

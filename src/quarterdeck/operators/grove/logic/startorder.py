@@ -16,8 +16,6 @@ from quarterdeck.operators.grove.types import CliqueTemplate, PodCliqueSet
 from . import naming
 from .membership import clique_named, group_of, min_available_of
 
-__all__ = ["Parent", "parents_of"]
-
 
 class Parent(msgspec.Struct, frozen=True):
     """A PodClique whose pods are to be ready first."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from quarterdeck.api import Maybe, Time, UnsetType, is_condition_true
+from quarterdeck.api import Maybe, Time, UnsetType
+from quarterdeck.api.condition import is_condition_true
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import (
@@ -30,8 +31,6 @@ from .podstate import count_pods, template_hash
 from .setupdate import is_clique_updated, is_group_updated
 from .topology import constraints_of, topology_name_of, unavailable_domains
 from .verdict import Verdict, with_verdicts
-
-__all__ = ["clique_status", "group_status", "set_status", "topology_verdict"]
 
 
 def clique_status(

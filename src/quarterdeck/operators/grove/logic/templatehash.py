@@ -13,8 +13,6 @@ from typing import Any, Final
 from quarterdeck.api import to_dict
 from quarterdeck.operators.grove.types import CliqueTemplate, PodCliqueSet
 
-__all__ = ["clique_hash", "clique_hashes", "generation_hash"]
-
 _OFFSET: Final = 0xCBF29CE484222325
 _PRIME: Final = 0x100000001B3
 _MASK: Final = (1 << 64) - 1

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from quarterdeck.api import is_condition_true
+from quarterdeck.api.condition import is_condition_true
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup
 
 from .breach import breached_since, was_ever_healthy, was_ever_scheduled
-
-__all__ = ["GroupTermination", "ReplicaTermination", "judge_group", "judge_replica"]
 
 
 class ReplicaTermination(msgspec.Struct, frozen=True):

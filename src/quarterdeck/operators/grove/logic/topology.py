@@ -16,16 +16,6 @@ from quarterdeck.operators.grove.types import (
     TopologyLevel,
 )
 
-__all__ = [
-    "ConfiguredLevel",
-    "TopologyView",
-    "configured_levels",
-    "constrained_place",
-    "constraints_of",
-    "topology_name_of",
-    "unavailable_domains",
-]
-
 
 class TopologyView(msgspec.Struct, frozen=True):
     """A topology that constraints are about."""

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from quarterdeck.api import Condition, Conditions, ConditionStatus, Time
-
-__all__ = ["Verdict", "with_verdicts"]
+from quarterdeck.api import Condition, Time
+from quarterdeck.api.condition import Conditions, ConditionStatus
 
 
 class Verdict(msgspec.Struct, frozen=True):

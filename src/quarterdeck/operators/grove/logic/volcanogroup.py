@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from quarterdeck.api import GroupVersionKind, owner_reference, to_dict
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import GangGroup, PodGang
-
-__all__ = ["POD_GROUP", "QUEUE", "group_changes", "plan_pod_group"]
-
-Json = dict[str, Any]
 
 POD_GROUP: Final = GroupVersionKind("scheduling.volcano.sh", "v1beta1", "PodGroup")
 QUEUE: Final = GroupVersionKind("scheduling.volcano.sh", "v1beta1", "Queue")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from quarterdeck.api import check_dns1123_subdomain
+from quarterdeck.api.label import check_dns1123_subdomain
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodCliqueSet
 
 from .gangowner import MappingError
-
-__all__ = ["DEFAULT_QUEUE", "volcano_queue"]
 
 DEFAULT_QUEUE: Final = "default"
 _KEY: Final = names.VOLCANO_QUEUE

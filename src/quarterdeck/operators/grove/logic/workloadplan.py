@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from quarterdeck.api import GroupVersionKind, owner_reference, to_dict
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodGang
 
 from .gangowner import owning_set
-
-__all__ = ["POD_GROUP", "WORKLOAD", "has_same_policy", "plan_pod_groups", "plan_workload"]
-
-Json = dict[str, Any]
 
 WORKLOAD: Final = GroupVersionKind("scheduling.k8s.io", "v1alpha2", "Workload")
 POD_GROUP: Final = GroupVersionKind("scheduling.k8s.io", "v1alpha2", "PodGroup")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from quarterdeck.api import UNSET, Cel, Len, Maybe, Model, Pattern, omitempty
+from quarterdeck.api import UNSET, Maybe, Model, omitempty
+from quarterdeck.api.marker import Cel, Len, Pattern
 from quarterdeck.operators.grove import names
 
 DOMAIN: Final = (Len(1, 63), Pattern(names.DOMAIN_PATTERN))

@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    EMPTY_MAP,
-    UNSET,
-    Column,
-    Condition,
-    Default,
-    Duration,
-    Enum,
-    Int32,
-    Int64,
-    ListMap,
-    Map,
-    Maybe,
-    Model,
-    Required,
-    Resource,
-    Scale,
-    Seq,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Column, Condition, Duration, Map, Maybe, Model, Resource, Seq, omitempty
+from quarterdeck.api.marker import Default, Enum, Int32, Int64, ListMap, Required
+from quarterdeck.api.model import EMPTY_MAP
+from quarterdeck.api.resource import Scale
 from quarterdeck.operators.grove import names
 
 from .constraint import TopologyConstraint

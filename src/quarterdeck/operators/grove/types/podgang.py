@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    UNSET,
-    Atomic,
-    Column,
-    Condition,
-    Enum,
-    Int32,
-    ListMap,
-    Maybe,
-    Model,
-    Required,
-    Resource,
-    Seq,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Column, Condition, Maybe, Model, Resource, Seq, omitempty
+from quarterdeck.api.marker import Atomic, Enum, Int32, ListMap, Required
 from quarterdeck.operators.grove import names
 
 

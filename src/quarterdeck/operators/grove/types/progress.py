@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Int32, Maybe, Model, OptionalTime, Required, Seq, Time, omitempty
+from quarterdeck.api import UNSET, Maybe, Model, Seq, Time, omitempty
+from quarterdeck.api.instant import OptionalTime
+from quarterdeck.api.marker import Int32, Required
 
 
 class LastError(Model):

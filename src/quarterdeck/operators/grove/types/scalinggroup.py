@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    UNSET,
-    Column,
-    Condition,
-    Int32,
-    Int64,
-    ListMap,
-    Maybe,
-    Model,
-    Required,
-    Resource,
-    Scale,
-    Seq,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Column, Condition, Maybe, Model, Resource, Seq, omitempty
+from quarterdeck.api.marker import Int32, Int64, ListMap, Required
+from quarterdeck.api.resource import Scale
 from quarterdeck.operators.grove import names
 
 from .progress import GroupUpdate, LastError

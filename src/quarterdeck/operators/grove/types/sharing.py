@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Enum, Maybe, Model, Required, Seq, omitempty
+from quarterdeck.api import UNSET, Maybe, Model, Seq, omitempty
 from quarterdeck.api.k8s.resource import ResourceClaimTemplateSpec
+from quarterdeck.api.marker import Enum, Required
 from quarterdeck.operators.grove import names
 
 

@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    UNSET,
-    Column,
-    Condition,
-    Int64,
-    Len,
-    ListMap,
-    Maybe,
-    Model,
-    Pattern,
-    Required,
-    Resource,
-    Seq,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Column, Condition, Maybe, Model, Resource, Seq, omitempty
+from quarterdeck.api.marker import Int64, Len, ListMap, Pattern, Required
 from quarterdeck.operators.grove import names
 
 from .constraint import DOMAIN

@@ -18,8 +18,6 @@ from quarterdeck.runtime.webhook.registration import Rule, SettingsOptions
 
 from .state import ClusterReader
 
-__all__ = ["Authorizer"]
-
 _CHANGE: Final = ("UPDATE", "DELETE")
 _ALL: Final = ("CREATE", "UPDATE", "DELETE")
 _RULES: Final = (

@@ -32,8 +32,6 @@ from quarterdeck.wire.gostyle import quote
 
 from .state import ClusterReader
 
-__all__ = ["SetGuard"]
-
 _log: Final = get_logger(__name__)
 
 

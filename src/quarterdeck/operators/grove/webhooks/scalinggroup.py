@@ -15,8 +15,6 @@ from quarterdeck.runtime.webhook.registration import Rule
 
 from .state import ClusterReader
 
-__all__ = ["GroupGuard"]
-
 _RESOURCES: Final = ("podcliquescalinggroups", "podcliquescalinggroups/scale")
 
 

@@ -9,8 +9,6 @@ from quarterdeck.errors import CacheError, NotFound
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueScalingGroup, PodCliqueSet
 from quarterdeck.runtime.cache import Cache
 
-__all__ = ["ClusterReader", "LiveReader", "SyncedReader"]
-
 
 class ClusterReader(Protocol):
     """Reads; nothing comes back for what does not exist."""

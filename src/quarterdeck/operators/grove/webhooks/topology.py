@@ -14,8 +14,6 @@ from quarterdeck.runtime.webhook.admission import Admission, deny
 from quarterdeck.runtime.webhook.registration import Rule
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid
 
-__all__ = ["TopologyGuard"]
-
 
 class TopologyGuard:
     """Judges topologies."""

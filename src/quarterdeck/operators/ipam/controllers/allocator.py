@@ -30,9 +30,10 @@ from quarterdeck.operators.ipam.logic.network import InvalidCidr, Network, parse
 from quarterdeck.operators.ipam.logic.poolstate import PoolState, Reservation
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetClaimSpec
 from quarterdeck.runtime.cache import owned_by
+from quarterdeck.runtime.cache.store import Change
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.controller.builder import Builder
-from quarterdeck.runtime.controller.change import Change, ObjectEvent
+from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import (

@@ -6,12 +6,12 @@ from time import perf_counter
 from typing import Final
 
 from quarterdeck.client import Client
+from quarterdeck.client.clock import Clock
 from quarterdeck.operators.ipam.logic.audit import Difference, differences, rebuilding
 from quarterdeck.operators.ipam.logic.facts import Member, member_of, version_number
 from quarterdeck.operators.ipam.logic.poolstate import PoolState
 from quarterdeck.operators.ipam.types import Subnet
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.wire.timeslice import TimeSlice
 
 from .loading import PAGE_SIZE

@@ -7,14 +7,16 @@ import random
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quarterdeck.api import Conditions, Time, to_dict
-from quarterdeck.client import Backoff, MergePatch, merge_patch
+from quarterdeck.api import Time, to_dict
+from quarterdeck.api.condition import Conditions
+from quarterdeck.client import Backoff, MergePatch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.claim import Outcome
 from quarterdeck.operators.ipam.types import SubnetClaim, SubnetPoolClaim
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue
+from quarterdeck.wire.patch import merge_patch
 
 RETRY: Final = Backoff(steps=5, base=0.05, factor=1.5, jitter=0.1)
 

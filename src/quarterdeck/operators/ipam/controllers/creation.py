@@ -10,7 +10,8 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Final
 
-from quarterdeck.api import ObjectMeta, check_label_value, set_controller_reference
+from quarterdeck.api import ObjectMeta, set_controller_reference
+from quarterdeck.api.label import check_label_value
 from quarterdeck.errors import (
     AlreadyExists,
     ApiError,

@@ -43,8 +43,6 @@ from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.ownership import require_ours
 from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until_free
 
-__all__ = ["pod_range_controller"]
-
 ASSIGNED: Final = "CIDRAssigned"
 NOT_AVAILABLE: Final = "CIDRNotAvailable"
 """Reasons of events about Nodes; the second is kube-controller-manager's."""

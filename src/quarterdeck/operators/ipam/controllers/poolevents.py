@@ -14,7 +14,8 @@ from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.facts import Member
 from quarterdeck.operators.ipam.types import SubnetPool
 from quarterdeck.runtime.cache import Entry
-from quarterdeck.runtime.controller.change import Change, ObjectEvent
+from quarterdeck.runtime.cache.store import Change
+from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate, strict_generation_changed
 

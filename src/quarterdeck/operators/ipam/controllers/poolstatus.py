@@ -15,7 +15,8 @@ from time import perf_counter
 from typing import Any, Final
 
 from quarterdeck.api import Key, to_dict
-from quarterdeck.client import Backoff, MergePatch, merge_patch
+from quarterdeck.client import Backoff, MergePatch
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.facts import Member, version_number
@@ -26,10 +27,10 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.source import ChannelSource, FunctionSource, SourceContext, TimerSource
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.queue.ratelimit import BucketLimiter, ExponentialLimiter, LargestLimiter, RateLimiter
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.result import Requeue, Result
+from quarterdeck.wire.patch import merge_patch
 from quarterdeck.wire.timeslice import TimeSlice
 
 from .audit import Auditor

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import add_finalizer, remove_finalizer
+from quarterdeck.api.finalizer import add_finalizer, remove_finalizer
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import SubnetPool

@@ -18,14 +18,15 @@ import msgspec
 
 from quarterdeck.api import UNSET, Key, Time, to_dict
 from quarterdeck.api.codec import decode
-from quarterdeck.client import Backoff, Client, MergePatch, merge_patch
+from quarterdeck.client import Backoff, Client, MergePatch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.facts import member_of
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.operators.ipam.types import Subnet, SubnetStatus
+from quarterdeck.runtime.cache.store import Change
 from quarterdeck.runtime.controller.builder import Builder
-from quarterdeck.runtime.controller.change import Change, ObjectEvent
+from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate, strict_generation_changed
@@ -33,6 +34,7 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
+from quarterdeck.wire.patch import merge_patch
 
 from .shared import LOADING_TIMEOUT, SharedState, version_of
 

@@ -13,8 +13,6 @@ import msgspec
 from .facts import Member
 from .poolstate import PoolState
 
-__all__ = ["Difference", "differences", "rebuilding"]
-
 
 class Difference(msgspec.Struct, frozen=True):
     """A Subnet that the table has otherwise than the list."""

@@ -12,8 +12,6 @@ from typing import Final, Generic, TypeVar
 
 from .network import Network
 
-__all__ = ["BlockSet"]
-
 T = TypeVar("T")
 
 

@@ -15,8 +15,6 @@ from .facts import PoolFacts
 from .network import InvalidCidr, Network, parse
 from .poolstate import PoolState, Reservation
 
-__all__ = ["Outcome", "Refused", "Request", "Why", "choose", "read_request"]
-
 
 class Why(Enum):
     """Why a claim is refused; decides the event, the metric, and what the claim waits for."""

@@ -7,15 +7,14 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import Key, ObjectMeta, has_finalizer
+from quarterdeck.api import Key, ObjectMeta
 from quarterdeck.api.codec import decode
+from quarterdeck.api.finalizer import has_finalizer
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
 
 from .network import IPV6, InvalidCidr, Network, parse, unpacked
 from .occupancy import Rank
-
-__all__ = ["Child", "Member", "PoolFacts", "child_of", "member_of", "pool_facts", "stored_member"]
 
 SMALLEST: Final = 16
 """Shortest prefix that a claim may ask for, unless the pool says otherwise."""

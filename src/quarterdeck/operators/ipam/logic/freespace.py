@@ -23,8 +23,6 @@ from quarterdeck.errors import QuarterdeckError
 
 from .network import Network
 
-__all__ = ["FreeSpace", "Occupied"]
-
 _STALE_LIMIT: Final = 64
 """Stale heap entries that are not worth rebuilding a heap for."""
 

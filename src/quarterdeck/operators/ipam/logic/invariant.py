@@ -17,8 +17,6 @@ from .neighbour import is_inside
 from .network import InvalidCidr, Network, parse
 from .statuscalc import calculate
 
-__all__ = ["INVARIANTS"]
-
 Found: TypeAlias = Iterator[tuple[Resource, str, str]]
 T = TypeVar("T")
 

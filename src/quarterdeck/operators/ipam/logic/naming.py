@@ -7,8 +7,6 @@ from typing import Final
 
 from .network import IPV6, Network
 
-__all__ = ["collision_name", "owned_name", "subnet_name"]
-
 LIMIT: Final = 63
 
 

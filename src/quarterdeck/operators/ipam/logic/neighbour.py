@@ -25,8 +25,6 @@ from .network import Network
 from .occupancy import Rank
 from .poolstate import Foreign, PoolState
 
-__all__ = ["Neighbours", "is_inside"]
-
 
 def is_inside(below: PoolFacts, above: str, parent_of: Callable[[str], PoolFacts | None]) -> bool:
     """Whether the pool ``above`` stays out of another one's range: it is its parent, or further up and the

@@ -16,18 +16,6 @@ from typing import Final, NamedTuple
 
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = [
-    "IPV4",
-    "IPV6",
-    "InvalidCidr",
-    "Network",
-    "canonical",
-    "last_address",
-    "overlaps",
-    "parse",
-    "unpacked",
-]
-
 IPV4: Final = 32
 IPV6: Final = 128
 _MAPPED: Final = 0xFFFF << 32

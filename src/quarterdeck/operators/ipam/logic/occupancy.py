@@ -16,8 +16,6 @@ from .blockset import BlockSet
 from .freespace import FreeSpace
 from .network import Network
 
-__all__ = ["Occupancy", "Rank"]
-
 
 class Rank(NamedTuple):
     """Age of a block's holder: the smaller, the older."""

@@ -18,8 +18,6 @@ from quarterdeck.operators.ipam.types import SubnetPool
 from .facts import pool_facts
 from .network import IPV4, IPV6, InvalidCidr, Network, parse
 
-__all__ = ["Family", "NoPool", "RangePool", "choose_pool", "pool_around", "range_of_family", "range_pools"]
-
 
 class Family(Enum):
     """A family of addresses; the value is their width."""

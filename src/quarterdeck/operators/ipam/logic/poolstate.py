@@ -24,8 +24,6 @@ from .freespace import FreeSpace
 from .network import Network
 from .occupancy import Occupancy, Rank
 
-__all__ = ["Foreign", "Measure", "Members", "PoolState", "Reservation"]
-
 STEP: Final = 1000
 """Members indexed between two pauses of a rebuild."""
 _YOUNGEST: Final = "~"

@@ -25,8 +25,6 @@ from .neighbour import Neighbours
 from .network import Network
 from .poolstate import PoolState, Reservation
 
-__all__ = ["Listener", "PoolTable"]
-
 REBUILD_AT_ONCE: Final = 5000
 """Members up to which a pool is indexed without giving way."""
 _REMEMBERED: Final = 65536

@@ -7,23 +7,14 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import Condition, Conditions, ConditionStatus, Time
+from quarterdeck.api import Condition, Time
+from quarterdeck.api.condition import Conditions, ConditionStatus
 from quarterdeck.operators.ipam import names
 
 from .facts import Member, PoolFacts
 from .network import IPV4, Network, parse
 from .occupancy import Occupancy, Rank
 from .poolstate import PoolState
-
-__all__ = [
-    "Limits",
-    "PoolStatus",
-    "calculate",
-    "free_by_size",
-    "normalize_size_key",
-    "pool_status",
-    "shortened",
-]
 
 LARGEST_COUNT: Final = 2**63 - 1
 _IPV4_SIZES: Final = range(16, 29)

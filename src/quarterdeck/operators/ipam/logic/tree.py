@@ -10,8 +10,6 @@ import msgspec
 from .network import Network
 from .occupancy import Occupancy, Rank
 
-__all__ = ["ASCII", "BLOCKS", "PoolView", "Symbols", "draw"]
-
 
 class Symbols(msgspec.Struct, frozen=True):
     """What a map is drawn with."""

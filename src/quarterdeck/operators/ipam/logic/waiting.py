@@ -18,8 +18,6 @@ from .freespace import FreeSpace
 from .network import Network
 from .occupancy import Rank
 
-__all__ = ["WaitingClaims"]
-
 
 class _Queue:
     """Claims by age; those that left are skipped when they come up."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Cel, Column, Len, Maybe, Model, Required, Resource, omitempty
+from quarterdeck.api import UNSET, Column, Maybe, Model, Resource, omitempty
+from quarterdeck.api.marker import Cel, Len, Required
 from quarterdeck.operators.ipam import names
 
 from .claimstatus import ClaimStatus

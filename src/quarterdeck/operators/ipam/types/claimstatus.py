@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Condition, Int64, ListMap, Maybe, Model, Seq, omitempty
+from quarterdeck.api import UNSET, Condition, Maybe, Model, Seq, omitempty
+from quarterdeck.api.marker import Int64, ListMap
 
 
 class ClaimStatus(Model):

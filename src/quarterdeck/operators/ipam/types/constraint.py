@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import Format, Ge, Le, Pattern
+from quarterdeck.api.marker import Format, Ge, Le, Pattern
 
 CIDR: Final = Format("cidr")
 CLUSTER_ID: Final = Pattern(r"^[a-z0-9.-]{1,63}$")

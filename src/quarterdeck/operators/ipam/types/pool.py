@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    EMPTY_MAP,
-    UNSET,
-    Cel,
-    Column,
-    Condition,
-    Default,
-    Enum,
-    Int64,
-    ListMap,
-    Map,
-    Maybe,
-    Model,
-    Required,
-    Resource,
-    Seq,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Column, Condition, Map, Maybe, Model, Resource, Seq, omitempty
+from quarterdeck.api.marker import Cel, Default, Enum, Int64, ListMap, Required
+from quarterdeck.api.model import EMPTY_MAP
 from quarterdeck.operators.ipam import names
 
 from .constraint import CIDR, LARGEST_PREFIX, SMALLEST_PREFIX

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    UNSET,
-    Column,
-    Len,
-    Maybe,
-    Model,
-    OptionalTime,
-    Required,
-    Resource,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Column, Maybe, Model, Resource, omitempty
+from quarterdeck.api.instant import OptionalTime
+from quarterdeck.api.marker import Len, Required
 from quarterdeck.operators.ipam import names
 
 from .constraint import CIDR, CLUSTER_ID

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from quarterdeck.api import Time, find_condition, value_or
+from quarterdeck.api import Time, value_or
+from quarterdeck.api.condition import find_condition
 from quarterdeck.api.k8s import Job, PersistentVolumeClaim, PodTemplateSpec, Service
 from quarterdeck.client import MergePatch, metadata_of
 from quarterdeck.client.representation import AnyKind
@@ -57,8 +58,6 @@ from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.ownership import require_ours
 from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until_free
-
-__all__ = ["NAME", "JobSetReconciler", "jobset_controller"]
 
 NAME: Final = "jobset"
 _KINDS: Final[Mapping[str, AnyKind]] = {

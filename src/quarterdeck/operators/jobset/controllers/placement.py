@@ -27,8 +27,6 @@ from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 
-__all__ = ["NAME", "placement_controller"]
-
 NAME: Final = "jobset-placement"
 _LOOK_AGAIN: Final = 5.0
 """Seconds between two looks at the pods of a Job that are not all ready."""

@@ -25,20 +25,6 @@ from quarterdeck.operators.jobset.types import (
     names,
 )
 
-__all__ = [
-    "JOB_RESTART_ATTEMPT",
-    "claim_name",
-    "coordinator_endpoint",
-    "has_hostnames",
-    "is_suspended",
-    "job_name",
-    "make_claim",
-    "make_job",
-    "make_service",
-    "replicas_of",
-    "subdomain_of",
-]
-
 JOB_RESTART_ATTEMPT = "jobset.sigs.k8s.io/job-restart-attempt"
 """Label of Jobs that were restarted on their own: how often."""
 

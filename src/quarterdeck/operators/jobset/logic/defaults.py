@@ -15,8 +15,6 @@ from quarterdeck.operators.jobset.types import (
     names,
 )
 
-__all__ = ["with_defaults"]
-
 
 def with_defaults(jobset: JobSet) -> JobSet:
     """The JobSet as it is stored; the very same if nothing is missing."""

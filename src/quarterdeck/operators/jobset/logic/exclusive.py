@@ -9,25 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from quarterdeck.api import LabelSelector, LabelSelectorRequirement, Time
+from quarterdeck.api import LabelSelector, Time
 from quarterdeck.api.k8s import Node, Pod
 from quarterdeck.api.k8s.placement import Affinity, PodAffinity, PodAffinityTerm, PodAntiAffinity
 from quarterdeck.api.k8s.pod import PodCondition
+from quarterdeck.api.meta import LabelSelectorRequirement
 from quarterdeck.operators.jobset.types import names
-
-__all__ = [
-    "TRANSIENT",
-    "admission_problem",
-    "disrupted",
-    "follower_of",
-    "is_leader",
-    "is_placed_exclusively",
-    "leader_among",
-    "leader_labels",
-    "misplaced",
-    "with_leader_affinity",
-    "with_priority_label",
-]
 
 _COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _ENDED: Final = ("Failed", "Succeeded")

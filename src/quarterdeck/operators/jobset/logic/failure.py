@@ -31,8 +31,6 @@ from quarterdeck.operators.jobset.types import (
     names,
 )
 
-__all__ = ["after_failure", "compile_pattern"]
-
 _WHOLE_SET: Final = (names.RESTART_JOBSET, names.RESTART_JOBSET_IGNORING_MAX)
 _UNLIMITED: Final = (names.RESTART_JOBSET_IGNORING_MAX, names.RESTART_JOB_IGNORING_MAX)
 

@@ -13,21 +13,6 @@ from quarterdeck.api.k8s.batch import JobCondition
 from quarterdeck.operators.jobset.logic.child import JOB_RESTART_ATTEMPT, replicas_of
 from quarterdeck.operators.jobset.types import JobSet, JobSetStatus, ReplicatedJob, ReplicatedJobStatus, names
 
-__all__ = [
-    "Children",
-    "Event",
-    "are_all_ready",
-    "find_condition",
-    "has_reached",
-    "has_succeeded",
-    "is_finished",
-    "job_index",
-    "no_longer_restarting",
-    "replicated_status",
-    "sort_children",
-    "with_condition",
-]
-
 _EXCLUSIVE: Final = {names.STARTUP_IN_PROGRESS, names.STARTUP_COMPLETED}
 
 

@@ -7,19 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from quarterdeck.api import (
-    UnsetType,
-    check_dns1035_label,
-    check_dns1123_subdomain,
-    check_label_value,
-    value_or,
-)
+from quarterdeck.api import UnsetType, value_or
 from quarterdeck.api.k8s.pod import PodSpec
+from quarterdeck.api.label import check_dns1035_label, check_dns1123_subdomain, check_label_value
 from quarterdeck.operators.jobset.logic.child import claim_name, coordinator_endpoint, job_name, replicas_of
 from quarterdeck.operators.jobset.logic.failure import compile_pattern
 from quarterdeck.operators.jobset.types import FailurePolicyRule, JobSet, ReplicatedJob, names
-
-__all__ = ["Problem", "creation_problems", "update_problems"]
 
 _LONGEST_LABEL: Final = 63
 _LONGEST_CLAIM: Final = 253

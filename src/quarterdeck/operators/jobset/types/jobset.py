@@ -17,25 +17,6 @@ from quarterdeck.api.model import UNSET, Maybe, Model, Seq, field, omitempty
 from quarterdeck.api.resource import Column, Resource
 from quarterdeck.operators.jobset.types import names
 
-__all__ = [
-    "Coordinator",
-    "DependsOn",
-    "FailurePolicy",
-    "FailurePolicyRule",
-    "JobSet",
-    "JobSetSpec",
-    "JobSetStatus",
-    "Network",
-    "ReplicatedJob",
-    "ReplicatedJobStatus",
-    "StartupPolicy",
-    "SuccessPolicy",
-    "VolumeClaimPolicy",
-    "VolumeClaimTemplate",
-    "VolumeRetentionPolicy",
-    "definition",
-]
-
 _IMMUTABLE: Final = Cel("self == oldSelf", message="Value is immutable")
 
 

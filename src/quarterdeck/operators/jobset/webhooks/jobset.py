@@ -12,8 +12,6 @@ from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter, Validator
 from quarterdeck.runtime.webhook.admission import Admission
 
-__all__ = ["CONFIGURATION", "jobset_webhooks"]
-
 CONFIGURATION: Final = "jobset-webhook-configuration"
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import LabelSelector, LabelSelectorRequirement
+from quarterdeck.api import LabelSelector
 from quarterdeck.api.k8s import Node, Pod
+from quarterdeck.api.meta import LabelSelectorRequirement
 from quarterdeck.client import Client
 from quarterdeck.errors import Forbidden, NotFound
 from quarterdeck.operators.jobset.logic.exclusive import (
@@ -22,8 +23,6 @@ from quarterdeck.operators.jobset.logic.exclusive import (
 from quarterdeck.operators.jobset.types import names
 from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter, Validator
 from quarterdeck.runtime.webhook.admission import Admission
-
-__all__ = ["pod_webhooks"]
 
 _OF_JOBSETS: Final = LabelSelector(
     match_expressions=(LabelSelectorRequirement(key=names.JOBSET_NAME, operator="Exists"),)

@@ -21,8 +21,6 @@ from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.scheduler.deviceintake import read_allocation
 from quarterdeck.scheduler.intake import pod_info
 
-__all__ = ["RULES", "ClaimError", "release_resource_claims", "reserve_resource_claims"]
-
 Document = Mapping[str, Any]
 PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 _ATTEMPTS: Final = 5

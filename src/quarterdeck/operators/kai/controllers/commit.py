@@ -12,19 +12,12 @@ from collections.abc import Iterator, Sequence
 from functools import singledispatchmethod
 from typing import Any, Final, TypeVar
 
-from quarterdeck.api import (
-    Key,
-    ObjectMeta,
-    Resource,
-    Time,
-    check_label_value,
-    decode_json,
-    from_dict,
-    owner_reference,
-    to_dict,
-)
+from quarterdeck.api import Key, ObjectMeta, Resource, Time, from_dict, owner_reference, to_dict
+from quarterdeck.api.codec import decode_json
 from quarterdeck.api.k8s import DeviceClass, Pod, ResourceClaim
+from quarterdeck.api.label import check_label_value
 from quarterdeck.client import Client, MergePatch, StrategicMergePatch
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import AlreadyExists, ApiError, ForeignObject, NotFound, TransportError
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.bindrequest import is_about, is_left_of
@@ -41,7 +34,7 @@ from quarterdeck.operators.kai.types import (
 )
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.loop.clock import Clock, time_now
+from quarterdeck.runtime.loop.clock import time_now
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.ownership import require_ours
 from quarterdeck.runtime.reconcile.statuswrite import write_status

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from quarterdeck.api import Key
+from quarterdeck.client.clock import Clock
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.metrics import KaiMetrics
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.scheduler import CycleResult, Settings, Snapshot, schedule
 from quarterdeck.scheduler.decision import DeleteBindRequest, NotReady, Unschedulable
 

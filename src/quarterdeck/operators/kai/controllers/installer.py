@@ -10,11 +10,11 @@ from typing import Final
 from quarterdeck.api import ObjectMeta, Resource
 from quarterdeck.api.k8s import PriorityClass
 from quarterdeck.client import Client
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import AlreadyExists, ApiError, TransportError
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.types import Queue, QueueResource, QueueResources, QueueSpec
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.rbac import Rule
 
 RETRY: Final = 1.0

@@ -12,9 +12,9 @@ from typing import Final
 from quarterdeck.api import DynamicObject, GroupVersionKind, OwnerReference
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Client
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import ApiError, Forbidden, NoKindMatch
 from quarterdeck.operators.kai.logic.grouping import GroupingError
-from quarterdeck.runtime.loop.clock import Clock
 
 MEMORY: Final = 5.0
 """Seconds for which an object is remembered."""

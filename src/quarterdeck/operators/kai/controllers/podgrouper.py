@@ -45,8 +45,9 @@ from quarterdeck.operators.kai.logic.grouping import (
 from quarterdeck.operators.kai.logic.grouping.grove import POD_GANG
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import PodGroup
+from quarterdeck.runtime.cache.store import Change
 from quarterdeck.runtime.controller.builder import Builder
-from quarterdeck.runtime.controller.change import Change, ObjectEvent
+from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import (

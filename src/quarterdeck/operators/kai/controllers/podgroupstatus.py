@@ -6,9 +6,11 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, Final
 
-from quarterdeck.api import Key, Resource, decode_json, to_dict
+from quarterdeck.api import Key, Resource, to_dict
+from quarterdeck.api.codec import decode_json
 from quarterdeck.api.k8s import Pod, PriorityClass
 from quarterdeck.client import Client
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import ignore_not_found
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.index import PODS_BY_GROUP, pod_group_of
@@ -23,7 +25,6 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from quarterdeck.api import Key, to_dict
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import ignore_not_found
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.index import GROUPS_BY_QUEUE, QUEUES_BY_PARENT
@@ -20,7 +21,6 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import generation_changed, spec_changed, status_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Requeue, Result
 

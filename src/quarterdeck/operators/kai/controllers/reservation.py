@@ -40,8 +40,6 @@ from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.ownership import is_ours
 from quarterdeck.scheduler.intake import gpu_groups_of
 
-__all__ = ["RULES", "ReservationError", "forget_devices", "reservation_keeper", "reserve_devices"]
-
 RULES: Final = (
     Rule(groups=("",), resources=("pods",), verbs=("create", "delete", "get")),
     Rule(groups=("",), resources=("configmaps",), verbs=("create", "delete", "get", "patch")),

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from quarterdeck.api import Resource
+from quarterdeck.client.clock import Clock
 from quarterdeck.runtime.contract import Recorder
-from quarterdeck.runtime.loop.clock import Clock
 
 PERIOD: Final = 300.0
 """Seconds after which the same is said again."""

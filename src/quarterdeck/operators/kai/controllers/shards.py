@@ -26,8 +26,6 @@ from quarterdeck.runtime.reconcile.statuswrite import write_status
 
 from .cycle import SchedulingCycle
 
-__all__ = ["Shards", "shard_status_controller"]
-
 CONDITION: Final = "Reconciled"
 MakeCycle = Callable[[str, ShardPlan], SchedulingCycle]
 """Makes the cycle of a shard, by its name."""

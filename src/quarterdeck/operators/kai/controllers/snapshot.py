@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
-from quarterdeck.api import Key, Resource, decode_json
+from quarterdeck.api import Key, Resource
+from quarterdeck.api.codec import decode_json
 from quarterdeck.api.k8s import (
     ConfigMap,
     DeviceClass,
@@ -25,6 +26,7 @@ from quarterdeck.api.k8s import (
     StorageClass,
 )
 from quarterdeck.client import AnyKind, metadata_of
+from quarterdeck.client.clock import Clock
 from quarterdeck.operators.kai.logic.demand import Surroundings, read_pod, with_demands
 from quarterdeck.operators.kai.logic.device import claimable_gpus, with_claimable_gpus
 from quarterdeck.operators.kai.logic.intake import (
@@ -39,7 +41,6 @@ from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import BindRequest, PodGroup, Queue, Topology
 from quarterdeck.runtime.cache import Cache, Informer
 from quarterdeck.runtime.cache.entry import Entry
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.rbac import watch_rules
 from quarterdeck.scheduler.deviceintake import DeviceAccount, account_of, read_slice
 from quarterdeck.scheduler.deviceselector import DeviceSelectors

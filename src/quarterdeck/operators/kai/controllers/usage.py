@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from quarterdeck.api import decode_json
+from quarterdeck.api.codec import decode_json
 from quarterdeck.client import HttpTransport
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import QuarterdeckError, SchemaError
 from quarterdeck.operators.kai.logic.usage import (
     RESOURCES,
@@ -26,10 +27,7 @@ from quarterdeck.operators.kai.logic.usage import (
 )
 from quarterdeck.operators.kai.settings import UsageSettings
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.scheduler import CycleResult, Snapshot
-
-__all__ = ["UsageCollector", "UsageSource"]
 
 PERIOD: Final = 1.0
 """Seconds between two looks whether something is to be fetched."""

@@ -29,8 +29,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.scheduler.intake import node_info
 
-__all__ = ["RULES", "VolumeError", "prepare_volumes", "release_claims"]
-
 Document = Mapping[str, Any]
 
 RULES: Final = (

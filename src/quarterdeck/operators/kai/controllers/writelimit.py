@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from quarterdeck.api import Key
-from quarterdeck.runtime.loop.clock import Clock
+from quarterdeck.client.clock import Clock
 
 INTERVAL: Final = 0.2
 """Seconds between two writes of one object."""

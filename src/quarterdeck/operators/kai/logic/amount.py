@@ -8,8 +8,6 @@ from quarterdeck.api import Quantity
 from quarterdeck.operators.kai import names
 from quarterdeck.scheduler.resource import Resources
 
-__all__ = ["resource_list"]
-
 _MEBIBYTE: Final = 1 << 20
 
 

@@ -7,8 +7,6 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.types import BindRequest
 
-__all__ = ["is_about", "is_given_up", "is_left_of"]
-
 
 def is_given_up(request: BindRequest) -> bool:
     """Whether a request failed and has no attempts left."""

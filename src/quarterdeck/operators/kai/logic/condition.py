@@ -18,8 +18,6 @@ from quarterdeck.scheduler.resource import Resources
 
 from .amount import resource_list
 
-__all__ = ["explanations", "with_unschedulable"]
-
 _COMPARED: Final = ("type", "node_pool", "status", "reason", "message")
 _UNLIMITED: Final = -1
 

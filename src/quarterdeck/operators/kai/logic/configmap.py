@@ -7,8 +7,6 @@ from typing import Any
 
 from quarterdeck.operators.kai import names
 
-__all__ = ["missing_config_maps", "required_config_maps"]
-
 Document = Mapping[str, Any]
 
 

@@ -17,8 +17,6 @@ from .configmap import missing_config_maps, required_config_maps
 from .device import claim_gpus, claim_problem
 from .volume import VolumeDemands, claims_of, volume_demands
 
-__all__ = ["Surroundings", "WaitingPod", "read_pod", "with_demands"]
-
 Document = Mapping[str, Any]
 
 

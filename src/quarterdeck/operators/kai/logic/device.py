@@ -12,8 +12,6 @@ from quarterdeck.scheduler.device import MOST_CONSUMERS
 from quarterdeck.scheduler.deviceintake import Slice
 from quarterdeck.scheduler.snapshot import NodeInfo
 
-__all__ = ["claim_gpus", "claim_problem", "claimable_gpus", "is_gpu_claim", "with_claimable_gpus"]
-
 Document = Mapping[str, Any]
 _ALL: Final = "All"
 

@@ -13,8 +13,6 @@ from typing import Final
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.kai import names
 
-__all__ = ["violation"]
-
 BOTH: Final = "cannot have both GPU fraction request and whole GPU resource request/limit"
 BOTH_WITH_MEMORY: Final = "cannot request both GPU and GPU memory"
 FRACTION: Final = "gpu-fraction annotation value must be a positive number smaller than 1.0"

@@ -21,15 +21,6 @@ from quarterdeck.operators.kai.types import (
 from quarterdeck.scheduler import snapshot as core
 from quarterdeck.scheduler.deviceintake import read_allocation
 
-__all__ = [
-    "bind_request_info",
-    "pod_group_info",
-    "priority_class_info",
-    "queue_info",
-    "timestamp_of",
-    "topology_info",
-]
-
 DEFAULT_QUEUE_PRIORITY: Final = 100
 _MEGABYTE: Final = 10**6
 _Preemptibility: TypeAlias = Literal["", "preemptible", "non-preemptible"]

@@ -15,8 +15,6 @@ from quarterdeck.wire.gostyle import quote
 
 from .subgroup import mixed_case
 
-__all__ = ["INVARIANTS"]
-
 Found: TypeAlias = Iterator[tuple[Resource, str, str]]
 _LIMITS: Final = (("gpu", "nvidia.com/gpu", 1.0), ("cpu", "cpu", 1e-3), ("memory", "memory", 1e6))
 """Fields of a queue, the resource each limits, and what its unit is in the resource's."""

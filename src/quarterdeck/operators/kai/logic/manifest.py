@@ -17,8 +17,6 @@ from quarterdeck.scheduler.snapshot import Snapshot
 
 from .intake import pod_group_info, priority_class_info, queue_info, topology_info
 
-__all__ = ["apply_manifest"]
-
 Document = Mapping[str, Any]
 
 

@@ -7,8 +7,6 @@ from typing import Any
 from quarterdeck.api import Time
 from quarterdeck.api.k8s import Pod
 
-__all__ = ["condition_patch"]
-
 
 def condition_patch(
     pod: Pod, type: str, *, is_true: bool, reason: str, message: str, now: Time

@@ -8,15 +8,14 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from quarterdeck.api import Quantity, sum_quantities
+from quarterdeck.api import Quantity
+from quarterdeck.api.quantity import sum_quantities
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.types import PodGroup, PodGroupResourcesStatus, Queue, QueueStatus
 from quarterdeck.scheduler.intake import pod_info
 from quarterdeck.scheduler.resource import NOTHING, Resources
 
 from .amount import resource_list
-
-__all__ = ["GroupUse", "PodUse", "group_status", "phase_of", "pod_use", "queue_status"]
 
 _LIVING: Final = (names.PENDING, names.RUNNING)
 _COUNTED: Final = (names.RUNNING, names.SUCCEEDED, names.FAILED, names.PENDING)

@@ -18,8 +18,6 @@ from quarterdeck.operators.kai.settings import KaiSettings, PlacementSettings, U
 from quarterdeck.operators.kai.types import SchedulingShard, UsageDBConfig, UsageParams
 from quarterdeck.scheduler.settings import ALL_ACTIONS, Action
 
-__all__ = ["Pool", "ShardPlan", "plan_of"]
-
 _FLAGS: Final = {
     "default-staleness-grace-period": "default_staleness_grace_period",
     "full-hierarchy-fairness": "full_hierarchy_fairness",

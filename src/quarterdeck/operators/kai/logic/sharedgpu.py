@@ -14,17 +14,6 @@ from quarterdeck.errors import SchemaError
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.settings import ReservationSettings
 
-__all__ = [
-    "ConfigMaps",
-    "config_maps_of",
-    "environment_of",
-    "group_labels",
-    "is_reservation",
-    "prepare_pod",
-    "reservation_name",
-    "reservation_pod",
-]
-
 Document = Mapping[str, Any]
 
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"

@@ -15,8 +15,6 @@ from quarterdeck.api import UNSET, value_or
 from quarterdeck.operators.kai.types import PodGroupSpec, SubGroup
 from quarterdeck.wire.gostyle import quote
 
-__all__ = ["mixed_case", "violation"]
-
 EXCLUSIVE: Final = "minMember and minSubGroup are mutually exclusive"
 _CYCLE: Final = "cycle detected in subgroups"
 

@@ -11,15 +11,6 @@ from urllib.parse import urlencode
 from quarterdeck.errors import SchemaError
 from quarterdeck.operators.kai.settings import UsageSettings
 
-__all__ = [
-    "RESOURCES",
-    "Usage",
-    "UsageMemory",
-    "capacity_of",
-    "prometheus_query",
-    "usage_of",
-]
-
 Amounts: TypeAlias = tuple[float, float, float]
 Usage: TypeAlias = Mapping[str, Amounts]
 """Parts of the cluster's CPU, memory and GPUs that queues used, by name."""

@@ -17,8 +17,6 @@ from quarterdeck.api.k8s import NodeSelector
 from quarterdeck.operators.kai import names
 from quarterdeck.wire.gostyle import quote
 
-__all__ = ["VolumeDemands", "can_provision", "claims_of", "is_bound", "suitable_volumes", "volume_demands"]
-
 Document = Mapping[str, Any]
 _WAITING: Final = "WaitForFirstConsumer"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Int32, JsonObjectField, Maybe, Model, Resource, Seq, omitempty
+from quarterdeck.api import UNSET, Maybe, Model, Resource, Seq, omitempty
+from quarterdeck.api.marker import Int32
+from quarterdeck.api.model import JsonObjectField
 from quarterdeck.operators.kai import names
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Enum, Ge, Int32, Len, Maybe, Model, Resource, Seq, omitempty
+from quarterdeck.api import UNSET, Maybe, Model, Resource, Seq, omitempty
+from quarterdeck.api.marker import Enum, Ge, Int32, Len
 from quarterdeck.operators.kai import names
 
 from .podgroupstatus import PodGroupStatus

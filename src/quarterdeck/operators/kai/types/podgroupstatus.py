@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import EMPTY_MAP, UNSET, Int32, Map, Maybe, Model, OptionalTime, Quantity, Seq, omitempty
+from quarterdeck.api import UNSET, Map, Maybe, Model, Quantity, Seq, omitempty
+from quarterdeck.api.instant import OptionalTime
+from quarterdeck.api.marker import Int32
+from quarterdeck.api.model import EMPTY_MAP
 
 ResourceList = Map[str, Quantity]
 

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    EMPTY_MAP,
-    UNSET,
-    Column,
-    Duration,
-    ListMap,
-    Map,
-    Maybe,
-    Model,
-    OptionalTime,
-    Quantity,
-    Resource,
-    Seq,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Column, Duration, Map, Maybe, Model, Quantity, Resource, Seq, omitempty
+from quarterdeck.api.instant import OptionalTime
+from quarterdeck.api.marker import ListMap
+from quarterdeck.api.model import EMPTY_MAP
 from quarterdeck.operators.kai import names
 
 

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    EMPTY_MAP,
-    UNSET,
-    Condition,
-    Duration,
-    Int32,
-    ListMap,
-    Map,
-    Maybe,
-    Model,
-    Resource,
-    Seq,
-    Time,
-    field,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Condition, Duration, Map, Maybe, Model, Resource, Seq, Time, omitempty
+from quarterdeck.api.marker import Int32, ListMap
+from quarterdeck.api.model import EMPTY_MAP, field
 from quarterdeck.operators.kai import names
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from quarterdeck.api import Atomic, Cel, Len, Model, Pattern, Resource, Seq
+from quarterdeck.api import Model, Resource, Seq
+from quarterdeck.api.marker import Atomic, Cel, Len, Pattern
 from quarterdeck.operators.kai import names
 
 _LABEL_KEY: Final = (

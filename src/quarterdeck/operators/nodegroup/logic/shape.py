@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import schema_of
+from quarterdeck.api.schema import schema_of
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.nodegroup.types import VERSIONS
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from quarterdeck.api import Resource, WebhookConversion, crd
+from quarterdeck.api import Resource, crd
+from quarterdeck.api.crd import WebhookConversion
 from quarterdeck.operators.nodegroup import names
 
 from . import v1, v1alpha1, v1alpha2

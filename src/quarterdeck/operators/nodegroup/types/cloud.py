@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Enum, Ge, IntOrString, Le, Maybe, Model, Pattern, Seq
+from quarterdeck.api import UNSET, Maybe, Model, Seq
+from quarterdeck.api.intorstring import IntOrString
+from quarterdeck.api.marker import Enum, Ge, Le, Pattern
 from quarterdeck.operators.nodegroup.names import INSTANCE_CLASS_KINDS
 
 

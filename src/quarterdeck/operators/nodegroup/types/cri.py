@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from quarterdeck.api import UNSET, Enum, Maybe, Model, OneOf
+from quarterdeck.api import UNSET, Maybe, Model
+from quarterdeck.api.marker import Enum, OneOf
 from quarterdeck.operators.nodegroup.names import CRI_TYPES, OLD_CRI_TYPES
 
 _EXACTLY_ONE_TYPE: Final = OneOf(*({"properties": {"type": {"enum": [name]}}} for name in CRI_TYPES))

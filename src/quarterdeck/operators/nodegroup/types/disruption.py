@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Enum, Maybe, Model, OneOf, Pattern, Seq
+from quarterdeck.api import UNSET, Maybe, Model, Seq
+from quarterdeck.api.marker import Enum, OneOf, Pattern
 from quarterdeck.operators.nodegroup.names import APPROVAL_MODES, DAYS, WINDOW_TIME
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from quarterdeck.api import UNSET, AnyOf, Default, Enum, Ge, IntOrString, Le, Maybe, Model, OneOf, Pattern
+from quarterdeck.api import UNSET, Maybe, Model
+from quarterdeck.api.intorstring import IntOrString
+from quarterdeck.api.marker import AnyOf, Default, Enum, Ge, Le, OneOf, Pattern
 
 _SIZE: Final = Pattern(r"\d+[Ei|Pi|Ti|Gi|Mi|Ki|E|P|T|G|M|k|m]")
 """Upstream's words: a character class, so one unit letter after digits suffices."""

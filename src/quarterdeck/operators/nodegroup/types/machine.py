@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from quarterdeck.api import UNSET, JsonObjectField, Maybe, Resource
+from quarterdeck.api import UNSET, Maybe, Resource
+from quarterdeck.api.model import JsonObjectField
 
 
 class McmMachine(Resource, group="machine.sapcloud.io", version="v1alpha1", kind="Machine"):

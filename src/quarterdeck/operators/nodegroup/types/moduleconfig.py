@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from quarterdeck.api import UNSET, JsonObjectField, Maybe, Model, Resource
+from quarterdeck.api import UNSET, Maybe, Model, Resource
+from quarterdeck.api.model import JsonObjectField
 from quarterdeck.operators.nodegroup.names import GROUP
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Atomic, Cel, Default, Ge, Len, Map, Maybe, Model, OneOf, Pattern, Seq
+from quarterdeck.api import UNSET, Map, Maybe, Model, Seq
+from quarterdeck.api.marker import Atomic, Cel, Default, Ge, Len, OneOf, Pattern
 
 
 class SelectorExpression(

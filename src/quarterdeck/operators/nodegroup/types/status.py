@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Enum, Format, Maybe, Model, Seq
+from quarterdeck.api import UNSET, Maybe, Model, Seq
+from quarterdeck.api.marker import Enum, Format
 
 
 class LastOperation(Model):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Enum, Map, Maybe, Model, Seq
+from quarterdeck.api import UNSET, Map, Maybe, Model, Seq
+from quarterdeck.api.marker import Enum
 
 
 class Taint(Model):

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    UNSET,
-    Default,
-    Enum,
-    IntOrString,
-    Len,
-    Maybe,
-    Model,
-    OneOf,
-    Pattern,
-    Required,
-    Resource,
-)
+from quarterdeck.api import UNSET, Maybe, Model, Resource
+from quarterdeck.api.intorstring import IntOrString
+from quarterdeck.api.marker import Default, Enum, Len, OneOf, Pattern, Required
 from quarterdeck.operators.nodegroup.names import (
     CRD_LABELS,
     GROUP,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Enum, Len, Maybe, Model, Pattern, Resource, Seq
+from quarterdeck.api import UNSET, Maybe, Model, Resource, Seq
+from quarterdeck.api.marker import Enum, Len, Pattern
 from quarterdeck.operators.nodegroup.names import (
     CRD_LABELS,
     GROUP,

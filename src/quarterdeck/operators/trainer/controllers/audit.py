@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import is_condition_true, is_controlled_by
+from quarterdeck.api import is_controlled_by
+from quarterdeck.api.condition import is_condition_true
 from quarterdeck.errors import Conflict, Forbidden, Invalid
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.jobset.types import names as jobset_names
@@ -28,8 +29,6 @@ from quarterdeck.runtime.reconcile.result import Result
 from .ownership import read_live
 from .recreation import recreate
 from .report import Reporter
-
-__all__ = ["Auditor", "Finding"]
 
 _TRIES: Final = 5
 

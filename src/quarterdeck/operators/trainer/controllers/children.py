@@ -52,8 +52,6 @@ from .recreation import recreate
 from .report import Reporter
 from .snapshot import Snapshot, Snapshots, recorded, with_record
 
-__all__ = ["Children"]
-
 
 class _Plan(msgspec.Struct, frozen=True):
     """What one reconcile is about to write, and what it goes by."""

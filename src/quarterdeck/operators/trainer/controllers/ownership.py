@@ -21,8 +21,6 @@ from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import TrainJob
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["Foreign", "claim", "read", "read_live"]
-
 R = TypeVar("R", bound=Resource)
 
 

@@ -8,8 +8,6 @@ from quarterdeck.operators.trainer.types import TrainJob
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result, Wait, until_gone
 
-__all__ = ["recreate"]
-
 
 async def recreate(ctx: Context[TrainJob], jobset: JobSet) -> Result:
     """Delete a JobSet with all that belongs to it; the reconcile after that makes it anew."""

@@ -12,8 +12,6 @@ from quarterdeck.operators.trainer.types import TrainJob
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.wire.gostyle import plain
 
-__all__ = ["Reporter"]
-
 _MAX_ERROR: Final = 950
 _KEY_REPLACED: Final = "Secret was replaced while the TrainJob is running; delete and recreate the TrainJob"
 DriftResult = Literal["restored", "recreated", "pending", "off"]

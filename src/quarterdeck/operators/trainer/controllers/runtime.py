@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from quarterdeck.api import Key, add_finalizer, has_finalizer, remove_finalizer
+from quarterdeck.api import Key
+from quarterdeck.api.finalizer import add_finalizer, has_finalizer, remove_finalizer
 from quarterdeck.errors import ApiError, Conflict, NotFound
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.index import JOBS_BY_RUNTIME, runtime_value, value_of, values_of
@@ -25,8 +26,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 from quarterdeck.runtime.reconcile.result import Result
-
-__all__ = ["cluster_training_runtime_controller", "training_runtime_controller"]
 
 _GONE: Final = Predicate("gone", create=never, update=never, generic=never)
 R = TypeVar("R", TrainingRuntime, ClusterTrainingRuntime)

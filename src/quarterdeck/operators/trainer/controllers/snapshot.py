@@ -24,8 +24,6 @@ from quarterdeck.runtime.reconcile.context import Context
 
 from .ownership import Foreign, claim, read_live
 
-__all__ = ["Snapshot", "Snapshots", "recorded", "with_record"]
-
 _MOST_TEXTS: Final = 64
 _WRONG_OWNER: Final = "a snapshot configmap exists but is owned by another object"
 """Upstream's words; whose it is follows."""

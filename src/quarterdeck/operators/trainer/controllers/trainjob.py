@@ -41,8 +41,6 @@ from .children import Children
 from .ownership import Foreign, read
 from .report import Reporter
 
-__all__ = ["TrainJobReconciler", "train_job_controller"]
-
 _LONGEST_RETRY: Final = 60.0
 """Seconds."""
 _APPEARS: Final = Predicate(

@@ -15,14 +15,13 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import to_dict
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import MLPolicy
 
 from .systemenv import EnvOwner, Shape, SystemEnv
-from .template import Json, any_container_of, replicated_jobs, upsert_env
-
-__all__ = ["Drift", "find_drift", "repaired"]
+from .template import any_container_of, replicated_jobs, upsert_env
 
 _plain: Final = msgspec.json.Decoder().decode
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from quarterdeck.api import Quantity
 from quarterdeck.api.k8s import ResourceRequirements
 
-__all__ = ["cpu_count", "gpu_count"]
-
 
 def gpu_count(resources: ResourceRequirements) -> int:
     """GPUs of any vendor: the first resource that is called so, of the requests or else of the limits."""

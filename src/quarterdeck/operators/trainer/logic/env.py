@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from quarterdeck.api import to_dict
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.k8s import EnvVar
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import TrainJob
@@ -14,19 +15,7 @@ from quarterdeck.wire.fielderror import FieldError
 
 from .info import spec_of, trainer_of
 from .override import override_env
-from .template import Json, job_labels, job_spec, replicated_jobs, subdomain_of
-
-__all__ = [
-    "PROCESSES",
-    "coordinator",
-    "literal",
-    "rank",
-    "refuse_reserved",
-    "refuse_too_few_processes",
-    "reserved_in",
-    "trainer_size",
-    "user_env",
-]
+from .template import job_labels, job_spec, replicated_jobs, subdomain_of
 
 _REFUSAL: Final = "must not have reserved envs"
 PROCESSES: Final = "spec.trainer.numProcPerNode"

@@ -32,8 +32,6 @@ from .plugin import (
 )
 from .systemenv import EnvOwner
 
-__all__ = ["Framework", "is_running"]
-
 _ORDER: Final = ("Secret", "ConfigMap", "PodGroup", "JobSet")
 """What a JobSet mounts or waits for is there before it starts."""
 

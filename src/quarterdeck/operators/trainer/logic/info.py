@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from quarterdeck.api import Quantity, to_dict
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.k8s import ResourceRequirements
 from quarterdeck.api.quota import pod_requests
 from quarterdeck.operators.jobset.types import JobSet
@@ -26,7 +27,6 @@ from quarterdeck.operators.trainer.types import (
 from .override import merge_overrides, patched_metadata
 from .systemenv import EnvOwner
 from .template import (
-    Json,
     any_container_of,
     container_of,
     job_labels,
@@ -35,17 +35,6 @@ from .template import (
     replicated_jobs,
     subdomain_of,
 )
-
-__all__ = [
-    "Info",
-    "PodSet",
-    "merge_resources",
-    "merged_info",
-    "resources_of",
-    "running_info",
-    "spec_of",
-    "trainer_of",
-]
 
 _NO_SPEC: Final = TrainJobSpec()
 _NO_TRAINER: Final = Trainer()

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, TypeAlias
 
-from quarterdeck.api import Key, Resource, controller_of, is_condition_true, to_dict
+from quarterdeck.api import Key, Resource, controller_of, to_dict
+from quarterdeck.api.condition import is_condition_true
 from quarterdeck.api.invariant import Invariant, Objects
 from quarterdeck.api.k8s import ConfigMap, Pod, Secret
 from quarterdeck.operators.jobset.types import JobSet
@@ -25,8 +26,6 @@ from .plugins import default_framework
 from .secret import key_digest, secret_name
 from .snapshot import InvalidSnapshot, read_snapshot
 from .status import is_finished
-
-__all__ = ["INVARIANTS"]
 
 Found: TypeAlias = Iterator[tuple[Resource, str, str]]
 _RECREATE: Final = "delete and recreate the TrainJob"

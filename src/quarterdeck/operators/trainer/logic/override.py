@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from quarterdeck.api import to_dict
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import PodTemplateOverride, RuntimePatch, TrainJobSpec
 
 from .strategic import merge_template
-from .template import Json, pod_template, replicated_jobs
-
-__all__ = ["merge_overrides", "override_env", "patched_metadata"]
+from .template import pod_template, replicated_jobs
 
 
 def merge_overrides(template: Json, spec: TrainJobSpec, *, reserved: Collection[str]) -> None:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from quarterdeck.api import check_dns1123_subdomain, to_dict
+from quarterdeck.api import to_dict
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.k8s import Pod
+from quarterdeck.api.label import check_dns1123_subdomain
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
@@ -17,9 +19,6 @@ from quarterdeck.wire.fielderror import FieldError
 
 from .info import Info, spec_of
 from .plugin import ClusterFacts
-from .template import Json
-
-__all__ = ["active_jobs", "have_overrides_changed", "validate_overrides"]
 
 _OVERRIDES: Final = "spec.podTemplateOverrides"
 _PATCHES: Final = "spec.runtimePatches"

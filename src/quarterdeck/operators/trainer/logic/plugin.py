@@ -19,24 +19,6 @@ from quarterdeck.wire.fielderror import FieldError
 
 from .info import Info
 
-__all__ = [
-    "ClusterFacts",
-    "Component",
-    "ComponentBuilder",
-    "CustomValidation",
-    "MLPolicyEnforcer",
-    "Plugin",
-    "PodEnforcer",
-    "PodGroupEnforcer",
-    "PodNetwork",
-    "Present",
-    "Rendering",
-    "StatusSource",
-    "Watch",
-    "WatchExtension",
-    "config_map",
-]
-
 
 class Present(msgspec.Struct, frozen=True, kw_only=True):
     """Which objects of a TrainJob there are; only its own, what belongs to others is not shown to plugins."""

@@ -10,8 +10,6 @@ from quarterdeck.operators.trainer.types import AnyRuntime
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
 
-__all__ = ["is_deprecated", "reference_warning", "runtime_warning", "validate_runtime"]
-
 _CONTAINERS: Final = {
     names.TRAINER: names.NODE,
     names.MODEL_INITIALIZER: names.MODEL_INITIALIZER,

@@ -8,8 +8,6 @@ from quarterdeck.api.k8s import Secret
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import MLPolicy
 
-__all__ = ["key_digest", "secret_name"]
-
 
 def secret_name(policy: MLPolicy, job: str) -> str:
     """The Secret that a TrainJob of a policy has; empty if it needs none."""

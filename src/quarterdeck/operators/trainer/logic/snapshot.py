@@ -19,8 +19,6 @@ from quarterdeck.operators.trainer.types import (
 )
 from quarterdeck.wire.gostyle import quote
 
-__all__ = ["KEY", "InvalidSnapshot", "read_snapshot", "snapshot_text"]
-
 KEY: Final = "runtime"
 """Where the ConfigMap has the text."""
 _KEPT: Final = ("name", "namespace", "labels", "annotations")

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quarterdeck.api import Conditions, Time, UnsetType, find_condition, is_condition_true
+from quarterdeck.api import Time, UnsetType
+from quarterdeck.api.condition import Conditions, find_condition, is_condition_true
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import JobStatus, TrainJob, TrainJobStatus
 
 from .info import spec_of
-
-__all__ = [
-    "deadline",
-    "is_finished",
-    "mirrored",
-    "with_deadline_exceeded",
-    "with_jobset_missing",
-    "with_suspension",
-    "with_unsupported_runtime",
-]
 
 
 def is_finished(status: TrainJobStatus) -> bool:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.wire.patch import FieldRule, strategic_merge
-
-from .template import Json
-
-__all__ = ["merge_template"]
 
 _MERGE_KEYS: Final[Mapping[str, str]] = {
     "replicatedJobs": "name",

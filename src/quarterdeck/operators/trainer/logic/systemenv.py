@@ -7,11 +7,8 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.operators.trainer.types import MLPolicy
-
-from .template import Json
-
-__all__ = ["EnvOwner", "Shape", "SystemEnv"]
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,25 +7,8 @@ others are appended, nothing is doubled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
 
-__all__ = [
-    "Json",
-    "any_container_of",
-    "container_of",
-    "job_labels",
-    "pod_spec",
-    "pod_template",
-    "replicated_jobs",
-    "subdomain_of",
-    "upsert",
-    "upsert_env",
-    "upsert_mount",
-    "upsert_port",
-    "upsert_volume",
-]
-
-Json: TypeAlias = dict[str, Any]
+from quarterdeck.api.jsonobject import Json
 
 
 def replicated_jobs(spec: Json) -> list[Json]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import Cel, Len
+from quarterdeck.api.marker import Cel, Len
 
 IMMUTABLE: Final = Cel("self == oldSelf", message="field is immutable")
 NAME: Final = Len(1)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from quarterdeck.api import (
-    UNSET,
+from quarterdeck.api import UNSET, Condition, Maybe, Model, ObjectMeta, Resource, Seq, omitempty
+from quarterdeck.api.marker import (
     Cel,
-    Condition,
     Default,
     Enum,
     Ge,
@@ -20,14 +19,8 @@ from quarterdeck.api import (
     Len,
     ListMap,
     ListSet,
-    Maybe,
-    Model,
-    ObjectMeta,
     Pattern,
     Required,
-    Resource,
-    Seq,
-    omitempty,
 )
 from quarterdeck.operators.trainer import names
 

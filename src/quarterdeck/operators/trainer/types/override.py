@@ -4,23 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from quarterdeck.api import (
-    EMPTY_MAP,
-    UNSET,
-    Atomic,
-    Ge,
-    Int64,
-    Len,
-    ListMap,
-    Map,
-    Maybe,
-    Model,
-    ObjectMeta,
-    OptionalTime,
-    Required,
-    Seq,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Map, Maybe, Model, ObjectMeta, Seq, omitempty
+from quarterdeck.api.instant import OptionalTime
 from quarterdeck.api.k8s import (
     Affinity,
     EnvVar,
@@ -30,6 +15,8 @@ from quarterdeck.api.k8s import (
     VolumeMount,
 )
 from quarterdeck.api.k8s.pod import PodSchedulingGate, PodSecurityContext
+from quarterdeck.api.marker import Atomic, Ge, Int64, Len, ListMap, Required
+from quarterdeck.api.model import EMPTY_MAP
 
 from .constraint import FEW, IMMUTABLE, LABEL, NAME
 

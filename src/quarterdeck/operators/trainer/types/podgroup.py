@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    EMPTY_MAP,
-    UNSET,
-    Int32,
-    Map,
-    Maybe,
-    Model,
-    Quantity,
-    Resource,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Map, Maybe, Model, Quantity, Resource, omitempty
+from quarterdeck.api.marker import Int32
+from quarterdeck.api.model import EMPTY_MAP
 from quarterdeck.operators.trainer import names
 
 from .runtime import NetworkTopology

@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    UNSET,
-    Atomic,
-    Cel,
-    Default,
-    Enum,
-    Int32,
-    IntOrString,
-    Len,
-    ListMap,
-    ListSet,
-    Maybe,
-    Model,
-    ObjectMeta,
-    Required,
-    Resource,
-    Seq,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Maybe, Model, ObjectMeta, Resource, Seq, omitempty
+from quarterdeck.api.intorstring import IntOrString
 from quarterdeck.api.k8s import MetricSpec
+from quarterdeck.api.marker import Atomic, Cel, Default, Enum, Int32, Len, ListMap, ListSet, Required
 from quarterdeck.operators.jobset.types import JobSetSpec
 from quarterdeck.operators.trainer import names
 

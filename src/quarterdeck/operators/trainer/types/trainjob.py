@@ -4,33 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from quarterdeck.api import (
-    EMPTY_MAP,
-    UNSET,
-    Atomic,
-    Cel,
-    Column,
-    Condition,
-    Default,
-    Ge,
-    Int32,
-    Int64,
-    IntOrString,
-    Le,
-    Len,
-    ListMap,
-    Map,
-    Maybe,
-    Model,
-    OptionalTime,
-    Required,
-    Resource,
-    Seq,
-    UnsetType,
-    field,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Column, Condition, Map, Maybe, Model, Resource, Seq, UnsetType, omitempty
+from quarterdeck.api.instant import OptionalTime
+from quarterdeck.api.intorstring import IntOrString
 from quarterdeck.api.k8s import EnvVar, LocalObjectReference, ResourceRequirements
+from quarterdeck.api.marker import Atomic, Cel, Default, Ge, Int32, Int64, Le, Len, ListMap, Required
+from quarterdeck.api.model import EMPTY_MAP, field
 from quarterdeck.operators.trainer import names
 
 from .constraint import FEW, IMMUTABLE, LABEL

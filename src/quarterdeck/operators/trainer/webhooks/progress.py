@@ -14,16 +14,15 @@ from quarterdeck.api import UNSET, Maybe, Model, ObjectMeta, Time, decode, encod
 from quarterdeck.api.k8s import TokenReview
 from quarterdeck.api.k8s.authentication import TokenReviewSpec
 from quarterdeck.client import Client
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import ApiError, BadRequest, Invalid, NotFound, QuarterdeckError, SchemaError
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.metrics import TrainerMetrics
 from quarterdeck.operators.trainer.types import TrainerStatus, TrainJob, TrainJobStatus
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.loop.clock import Clock, time_now
+from quarterdeck.runtime.loop.clock import time_now
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.wire.http import KIB, Request, Response
-
-__all__ = ["FOLDER", "RULES", "ProgressReceiver"]
 
 FOLDER: Final = f"/apis/{names.API_VERSION}/namespaces"
 """What is served of the webhook server's paths."""

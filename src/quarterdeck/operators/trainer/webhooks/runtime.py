@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import LabelSelector, LabelSelectorRequirement
+from quarterdeck.api import LabelSelector
+from quarterdeck.api.meta import LabelSelectorRequirement
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.runtimerule import is_deprecated, runtime_warning, validate_runtime
 from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRuntime, TrainingRuntime
 from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
 from quarterdeck.runtime.webhook.admission import Admission, deny
-
-__all__ = ["runtime_webhooks"]
-
 
 _LOOKED_AT: Final = LabelSelector(
     match_expressions=(

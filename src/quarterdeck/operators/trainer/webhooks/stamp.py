@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from quarterdeck.api import Time
+from quarterdeck.client.clock import Clock
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import spec_of
 from quarterdeck.operators.trainer.types import RuntimePatch, TrainJob
-from quarterdeck.runtime.loop.clock import Clock, time_now
+from quarterdeck.runtime.loop.clock import time_now
 from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter
 from quarterdeck.runtime.webhook.admission import Admission
-
-__all__ = ["stamp_webhook", "stamped"]
 
 
 def stamp_webhook(clock: Clock) -> AdmissionWebhook:

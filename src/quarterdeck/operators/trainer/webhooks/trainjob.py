@@ -27,8 +27,6 @@ from quarterdeck.runtime.webhook.admission import Admission, Denied, deny
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
 
-__all__ = ["TrainJobGuard"]
-
 _WORDS: Final = {
     names.TRAINING_RUNTIME: ("spec.runtimeRef", "trainingRuntime"),
     names.CLUSTER_TRAINING_RUNTIME: ("spec.RuntimeRef", "clusterTrainingRuntime"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.apiserver.builtin.print import printers
+from quarterdeck.apiserver.builtin.print.text import age, human_duration
 from quarterdeck.apiserver.builtins import facts
 from tests.unit.apiserver.builtin.builtin_writepath import create
 
@@ -44,15 +45,15 @@ RUNNING: Json = {"running": {"startedAt": "2025-12-31T00:00:00Z"}}
     ],
 )
 def test_ages(seconds: float, text: str) -> None:
-    assert printers.human_duration(seconds) == text
+    assert human_duration(seconds) == text
 
 
 def test_age_of_a_missing_or_odd_time_is_unknown() -> None:
-    assert printers.age(None, NOW) == "<unknown>"
-    assert printers.age("", NOW) == "<unknown>"
-    assert printers.age("yesterday", NOW) == "<unknown>"
-    assert printers.age("2025-12-31T23:59:00Z", NOW) == "60s"
-    assert printers.age("2025-12-31T23:59:00.250000Z", NOW) == "59s"
+    assert age(None, NOW) == "<unknown>"
+    assert age("", NOW) == "<unknown>"
+    assert age("yesterday", NOW) == "<unknown>"
+    assert age("2025-12-31T23:59:00Z", NOW) == "60s"
+    assert age("2025-12-31T23:59:00.250000Z", NOW) == "59s"
 
 
 def pod(status: Json, spec: Json | None = None, **meta: Any) -> list[Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from quarterdeck.api.jsonobject import Json
 
 from . import check
 from .check import Check, Violation
 from .level import BASELINE, PRIVILEGED, RESTRICTED, LevelVersion
-
-Json = dict[str, Any]
 
 
 class _Known(NamedTuple):

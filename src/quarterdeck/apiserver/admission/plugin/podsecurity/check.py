@@ -7,12 +7,11 @@ words, or None.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.builtin.pod.reference import containers
 from quarterdeck.wire import gostyle
-
-Json = dict[str, Any]
 
 
 class Violation(NamedTuple):

@@ -16,8 +16,6 @@ from quarterdeck.errors import QuarterdeckError
 
 from .level import LATEST, LevelVersion, Policy, minor_of
 
-__all__ = ["ConfigurationError", "Exemptions", "PodSecurityConfiguration", "load_configuration"]
-
 _NAME: Final = "PodSecurity"
 Level = Literal["privileged", "baseline", "restricted"]
 

@@ -10,9 +10,10 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import Attributes, labels_of
-from quarterdeck.apiserver.admission.plugin.base import CREATE, UPDATE, Json, Plugin, keys, spec_of
+from quarterdeck.apiserver.admission.plugin.base import CREATE, UPDATE, Plugin, keys, spec_of
 from quarterdeck.wire import gostyle
 
 from .catalog import detail_of, reason_of, violations

@@ -7,20 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from quarterdeck.api import (
-    UnsetType,
-    check_dns1123_subdomain,
-    check_label_value,
-    check_qualified_name,
-)
+from quarterdeck.api import UnsetType
 from quarterdeck.api.k8s import Container, PodSpec
+from quarterdeck.api.label import check_dns1123_subdomain, check_label_value, check_qualified_name
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import CliqueTemplate, PodCliqueSet, PodCliqueSpec
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required, too_long
 
 from .sharing import check_sharing
-
-__all__ = ["check_clique"]
 
 _VARIABLE: Final = "[-._a-zA-Z][-._a-zA-Z0-9]*"
 _VARIABLE_TEXT: Final = (

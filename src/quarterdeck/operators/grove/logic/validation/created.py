@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from quarterdeck.api import Duration, UnsetType, check_dns1123_subdomain
+from quarterdeck.api import Duration, UnsetType
+from quarterdeck.api.label import check_dns1123_subdomain
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodCliqueSet, PodCliqueSetTemplate
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required
@@ -17,8 +18,6 @@ from .group import check_groups
 from .mnnvl import check_mnnvl_groups, mnnvl_changes
 from .rules import TEMPLATE, Rules
 from .sharing import check_claim_templates, check_set_sharing
-
-__all__ = ["duplicates", "validate"]
 
 _SCHEDULER: Final = f"{TEMPLATE}.cliques.spec.podSpec.schedulerName"
 

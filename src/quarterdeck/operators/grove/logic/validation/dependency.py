@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["cycles"]
-
 
 def cycles(after: Mapping[str, Sequence[str]]) -> list[list[str]]:
     """The strongly connected components with more than one member, after Tarjan; without recursion.

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from quarterdeck.api import UnsetType, check_dns1123_subdomain
+from quarterdeck.api import UnsetType
+from quarterdeck.api.label import check_dns1123_subdomain
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodCliqueSet, ScalingGroupConfig
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid
 
 from .rules import TEMPLATE
 from .sharing import check_group_sharing
-
-__all__ = ["check_groups"]
 
 _PATH = f"{TEMPLATE}.podCliqueScalingGroups"
 _OWN_SCALING = (

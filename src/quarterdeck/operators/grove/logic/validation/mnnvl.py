@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from quarterdeck.api import check_dns1123_label
+from quarterdeck.api.label import check_dns1123_label
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodCliqueSet
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid
 
 from .rules import TEMPLATE
-
-__all__ = ["check_mnnvl_groups", "mnnvl_changes"]
 
 _KEY: Final = names.MNNVL_GROUP
 _OFF: Final = (

@@ -10,8 +10,6 @@ from quarterdeck.operators.grove.types import PodCliqueSetTemplate, TopologyCons
 
 from .rules import TEMPLATE
 
-__all__ = ["Place", "places"]
-
 
 class Place(msgspec.Struct, frozen=True):
     """A constraint and its surroundings."""

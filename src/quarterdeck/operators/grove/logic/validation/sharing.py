@@ -18,8 +18,6 @@ from quarterdeck.wire.fielderror import (
 
 from .rules import TEMPLATE
 
-__all__ = ["check_claim_templates", "check_group_sharing", "check_set_sharing", "check_sharing"]
-
 
 def check_claim_templates(template: PodCliqueSetTemplate) -> list[FieldError]:
     """What is wrong with the claim templates of a set."""

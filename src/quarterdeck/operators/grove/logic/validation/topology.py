@@ -14,8 +14,6 @@ from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required
 from .place import Place, places
 from .rules import TEMPLATE, Rules
 
-__all__ = ["TopologyVerdict", "check_domains", "resolve_topology", "unknown_topology"]
-
 _OFF: Final = "topology constraints are not allowed when Topology Aware Scheduling is disabled"
 _NO_NAME: Final = "topologyName is required when topologyConstraint is set and cannot be inherited"
 _NAMES_DIFFER: Final = (

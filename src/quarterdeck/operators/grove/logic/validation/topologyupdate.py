@@ -7,8 +7,6 @@ from quarterdeck.wire.fielderror import FieldError, forbidden
 
 from .place import Place, places
 
-__all__ = ["topology_changes"]
-
 
 def topology_changes(before: PodCliqueSetTemplate, after: PodCliqueSetTemplate) -> list[FieldError]:
     """What was changed that may not be; those of cliques come before those of groups."""

@@ -10,8 +10,6 @@ from quarterdeck.wire.fielderror import FieldError, forbidden, invalid
 
 from .rules import TEMPLATE
 
-__all__ = ["validate_update"]
-
 _IMMUTABLE = "field is immutable"
 _CLIQUES = f"{TEMPLATE}.cliques"
 _GROUPS = f"{TEMPLATE}.podCliqueScalingGroups"

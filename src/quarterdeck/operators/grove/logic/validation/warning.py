@@ -8,8 +8,6 @@ from quarterdeck.operators.grove.types import PodCliqueSetTemplate, TopologyLeve
 
 from .place import places
 
-__all__ = ["warnings_of"]
-
 
 def warnings_of(template: PodCliqueSetTemplate, levels: Sequence[TopologyLevel] = ()) -> list[str]:
     """Warnings about a set; ``levels`` are those of its topology, if it has constraints."""

@@ -13,8 +13,6 @@ from .default import default_plan, group_name
 from .plan import GroupingError, GroupPlan
 from .workload import Workload
 
-__all__ = ["group_cron_job", "group_deployment", "group_job", "group_pod"]
-
 SPARK_APP_LABEL: Final = "spark-app-name"
 SPARK_SELECTOR_LABEL: Final = "spark-app-selector"
 

@@ -17,8 +17,6 @@ from quarterdeck.operators.kai.types import TopologyConstraint
 from .plan import GroupPlan
 from .workload import KindDefault, Workload
 
-__all__ = ["default_plan", "group_by_owner", "group_name", "parse_preemptibility"]
-
 _NOT_INHERITED: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 """kubectl's copy of the owner would make kubectl take the PodGroup for the owner."""
 _PREEMPTIBILITIES: Final = ("", names.PREEMPTIBLE, names.NON_PREEMPTIBLE)

@@ -7,8 +7,6 @@ from typing import Any
 
 from .plan import GroupingError
 
-__all__ = ["flag_at", "items_at", "object_at", "text_at", "whole_at"]
-
 
 def object_at(document: Any, *path: str) -> Mapping[str, Any] | None:
     """The object at a path; nothing if it is not there."""

@@ -20,8 +20,6 @@ from .field import items_at, object_at, text_at, whole_at
 from .plan import NO_CONSTRAINT, GroupingError, GroupPlan, SubGroupPlan
 from .workload import Reference, Workload
 
-__all__ = ["GROUP", "POD_GANG", "POD_GANG_LABEL", "group_gang", "related_gang"]
-
 GROUP: Final = "grove.io"
 POD_GANG: Final = GroupVersionKind("scheduler.grove.io", "v1alpha1", "PodGang")
 POD_GANG_LABEL: Final = "grove.io/podgang"

@@ -16,8 +16,6 @@ from .field import items_at, text_at, whole_at
 from .plan import GroupingError, GroupPlan
 from .workload import Workload
 
-__all__ = ["group_job_set"]
-
 REPLICATED_JOB_LABEL: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 IN_ORDER: Final = "InOrder"
 

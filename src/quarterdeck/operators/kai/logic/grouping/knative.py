@@ -13,8 +13,6 @@ from .default import default_plan
 from .plan import NO_CONSTRAINT, GroupingError, GroupPlan
 from .workload import Reference, Workload
 
-__all__ = ["group_revision", "related_revision"]
-
 REVISION: Final = GroupVersionKind("serving.knative.dev", "v1", "Revision")
 REVISION_LABEL: Final = "serving.knative.dev/revision"
 MIN_SCALE_ANNOTATION: Final = "autoscaling.knative.dev/min-scale"

@@ -19,8 +19,6 @@ from .field import object_at, text_at, whole_at
 from .plan import GroupingError, GroupPlan, SubGroupPlan
 from .workload import Workload
 
-__all__ = ["REPLICA_SPECS", "group_distributed", "group_mpi", "group_pytorch", "launchers"]
-
 REPLICA_SPECS: Final = {
     "TFJob": "tfReplicaSpecs",
     "PyTorchJob": "pytorchReplicaSpecs",

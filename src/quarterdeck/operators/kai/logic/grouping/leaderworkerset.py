@@ -19,8 +19,6 @@ from .field import text_at, whole_at
 from .plan import GroupingError, GroupPlan, SubGroupPlan
 from .workload import Workload
 
-__all__ = ["group_leader_worker_set"]
-
 SIZE_ANNOTATION: Final = "leaderworkerset.sigs.k8s.io/size"
 GROUP_INDEX_LABEL: Final = "leaderworkerset.sigs.k8s.io/group-index"
 WORKER_INDEX_LABEL: Final = "leaderworkerset.sigs.k8s.io/worker-index"

@@ -10,8 +10,6 @@ from quarterdeck.api import OwnerReference
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.kai.types import TopologyConstraint
 
-__all__ = ["NO_CONSTRAINT", "GroupPlan", "GroupingError", "SubGroupPlan"]
-
 NO_CONSTRAINT = TopologyConstraint()
 
 

@@ -12,8 +12,6 @@ from quarterdeck.operators.kai.types import PodGroup, PodGroupSpec, SubGroup
 
 from .plan import GroupPlan, SubGroupPlan
 
-__all__ = ["changed_pod_group", "new_pod_group", "pod_patch"]
-
 
 def new_pod_group(plan: GroupPlan) -> PodGroup:
     """The PodGroup as it is created for the first of its pods."""

@@ -19,8 +19,6 @@ from .field import flag_at, items_at, object_at, text_at, whole_at
 from .plan import GroupingError, GroupPlan, SubGroupPlan
 from .workload import Reference, Workload
 
-__all__ = ["group_above_cluster", "group_cluster", "related_to_job", "related_to_service"]
-
 GROUP_LABEL: Final = "ray.io/group"
 PRIORITY_LABEL: Final = "ray.io/priority-class-name"
 HEAD: Final = "headgroup"

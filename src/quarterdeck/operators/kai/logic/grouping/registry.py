@@ -11,7 +11,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.api import DynamicObject, GroupKind
+from quarterdeck.api import DynamicObject
+from quarterdeck.api.kind import GroupKind
 from quarterdeck.errors import ConfigError
 
 from . import grove, kubeflow, ray
@@ -23,8 +24,6 @@ from .leaderworkerset import group_leader_worker_set
 from .plan import GroupPlan
 from .single import group_aml_job, group_notebook, group_runai_job, group_spot_request
 from .workload import Reference, Workload
-
-__all__ = ["ENTRY_POINTS", "KNOWN", "Grouper", "GrouperRegistry", "Known", "default_registry"]
 
 ENTRY_POINTS: Final = "quarterdeck.podgroupers"
 

@@ -11,8 +11,6 @@ from .field import whole_at
 from .plan import GroupingError, GroupPlan
 from .workload import Workload
 
-__all__ = ["group_aml_job", "group_notebook", "group_runai_job", "group_spot_request"]
-
 
 def group_notebook(workload: Workload) -> GroupPlan:
     """Somebody sits before it: it is not preempted unless it says so."""

@@ -11,8 +11,6 @@ from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.kai import names
 
-__all__ = ["KindDefault", "Reference", "Workload", "parse_kind_defaults"]
-
 
 class KindDefault(msgspec.Struct, frozen=True, rename="camel"):
     """Priority and preemptibility for a kind of workload whose author says nothing about them."""

@@ -10,19 +10,14 @@ import shlex
 from typing import Final
 
 from quarterdeck.api import Quantity, UnsetType
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.k8s import ConfigMap, ResourceRequirements
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.device import gpu_count
 from quarterdeck.operators.trainer.logic.env import PROCESSES, refuse_too_few_processes, user_env
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, trainer_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, config_map
-from quarterdeck.operators.trainer.logic.template import (
-    Json,
-    pod_spec,
-    upsert_env,
-    upsert_mount,
-    upsert_volume,
-)
+from quarterdeck.operators.trainer.logic.template import pod_spec, upsert_env, upsert_mount, upsert_volume
 from quarterdeck.operators.trainer.types import MLPolicy, TrainJob
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
@@ -30,8 +25,6 @@ from quarterdeck.wire.fielderror import FieldError
 from .fluxscript import Cluster, entrypoint_script, init_script
 from .key import build_key
 from .plainml import resize_trainer
-
-__all__ = ["Flux"]
 
 _DEFAULTS: Final = {
     names.FLUX_VIEW_IMAGE: names.FLUX_INSTALLER_IMAGE,

@@ -11,8 +11,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["Cluster", "entrypoint_script", "init_script"]
-
 _INIT: Final = """\
 #!/bin/bash
 # Copies Flux and its settings to the volume that the training mounts.

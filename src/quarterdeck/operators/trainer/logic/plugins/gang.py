@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from quarterdeck.api import EMPTY_MAP, UNSET, ObjectMeta, Quantity, owner_reference, sum_quantities
+from quarterdeck.api import UNSET, ObjectMeta, Quantity, owner_reference
+from quarterdeck.api.jsonobject import Json
+from quarterdeck.api.model import EMPTY_MAP
+from quarterdeck.api.quantity import sum_quantities
 from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, spec_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Watch
-from quarterdeck.operators.trainer.logic.template import Json, pod_spec, replicated_jobs
+from quarterdeck.operators.trainer.logic.template import pod_spec, replicated_jobs
 from quarterdeck.operators.trainer.types import (
     CoschedulingPodGroup,
     CoschedulingPodGroupSpec,
@@ -20,8 +23,6 @@ from quarterdeck.operators.trainer.types import (
 )
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
-
-__all__ = ["CoScheduling", "Volcano", "priorities_of"]
 
 _DEFAULT_TIMEOUT: Final = 60
 

@@ -14,8 +14,6 @@ from quarterdeck.operators.trainer.types import MLPolicy, TrainJob
 
 from .plainml import resize_trainer
 
-__all__ = ["Jax"]
-
 
 class Jax:
     """For runtimes with ``mlPolicy.jax``."""

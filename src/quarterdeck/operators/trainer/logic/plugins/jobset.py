@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.api import UnsetType, to_dict
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic import status
@@ -15,12 +16,10 @@ from quarterdeck.operators.trainer.logic.info import Info, spec_of, trainer_of
 from quarterdeck.operators.trainer.logic.overriderule import validate_overrides
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Watch
 from quarterdeck.operators.trainer.logic.systemenv import Shape
-from quarterdeck.operators.trainer.logic.template import Json, job_spec, pod_template, upsert_env
+from quarterdeck.operators.trainer.logic.template import job_spec, pod_template, upsert_env
 from quarterdeck.operators.trainer.types import InitializerStep, TrainJob, TrainJobStatus
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
-
-__all__ = ["JobSetPlugin"]
 
 _CONFIGURED: Final = {
     names.DATASET_INITIALIZER: "datasetConfig",

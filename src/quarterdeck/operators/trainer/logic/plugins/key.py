@@ -9,8 +9,6 @@ from quarterdeck.operators.trainer.logic.plugin import Component, Present
 from quarterdeck.operators.trainer.logic.secret import key_digest
 from quarterdeck.operators.trainer.types import TrainJob
 
-__all__ = ["build_key"]
-
 
 def build_key(info: Info, job: TrainJob, present: Present) -> list[Component]:
     """The key, if there is none yet. Pods that start from now on are recorded to have it."""

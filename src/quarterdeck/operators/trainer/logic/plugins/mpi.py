@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.api import UnsetType
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.k8s import ConfigMap, Secret
 from quarterdeck.errors import ReconcileError
 from quarterdeck.operators.trainer import names
@@ -20,7 +21,6 @@ from quarterdeck.operators.trainer.logic.info import Info, PodSet, resources_of,
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Watch, config_map
 from quarterdeck.operators.trainer.logic.systemenv import Shape, SystemEnv
 from quarterdeck.operators.trainer.logic.template import (
-    Json,
     container_of,
     replicated_jobs,
     upsert_mount,
@@ -31,8 +31,6 @@ from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
 
 from .key import build_key
-
-__all__ = ["Mpi"]
 
 _DEFAULT_MOUNT: Final = "/root/.ssh"
 _KEY_MODE: Final = 0o400

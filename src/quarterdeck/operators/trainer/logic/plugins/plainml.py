@@ -9,8 +9,6 @@ from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import Info, trainer_of
 from quarterdeck.operators.trainer.types import TrainJob
 
-__all__ = ["PlainML", "resize_trainer"]
-
 
 def resize_trainer(info: Info, job: TrainJob) -> None:
     """As many pods of the trainer as the TrainJob says; those of the runtime if it says nothing."""

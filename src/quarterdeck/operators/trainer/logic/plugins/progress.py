@@ -7,21 +7,14 @@ from typing import Final
 
 import msgspec
 
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.errors import ReconcileError
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.env import literal
 from quarterdeck.operators.trainer.logic.info import Info
 from quarterdeck.operators.trainer.logic.plugin import Component, Present, config_map
-from quarterdeck.operators.trainer.logic.template import (
-    Json,
-    pod_spec,
-    upsert_env,
-    upsert_mount,
-    upsert_volume,
-)
+from quarterdeck.operators.trainer.logic.template import pod_spec, upsert_env, upsert_mount, upsert_volume
 from quarterdeck.operators.trainer.types import TrainJob
-
-__all__ = ["Progress", "StatusServer"]
 
 _TOKEN_LIFE: Final = 3600
 _CA: Final = "ca.crt"

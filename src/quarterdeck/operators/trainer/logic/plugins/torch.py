@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.api import UnsetType
+from quarterdeck.api.jsonobject import Json
 from quarterdeck.errors import ReconcileError
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.device import cpu_count, gpu_count
@@ -21,20 +22,13 @@ from quarterdeck.operators.trainer.logic.env import (
 from quarterdeck.operators.trainer.logic.info import Info, resources_of, spec_of, trainer_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts
 from quarterdeck.operators.trainer.logic.systemenv import Shape, SystemEnv
-from quarterdeck.operators.trainer.logic.template import (
-    Json,
-    container_of,
-    replicated_jobs,
-    upsert_port,
-)
+from quarterdeck.operators.trainer.logic.template import container_of, replicated_jobs, upsert_port
 from quarterdeck.operators.trainer.types import MLPolicy, TrainJob
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
 
 from . import torchtune
 from .plainml import resize_trainer
-
-__all__ = ["Torch"]
 
 
 class Torch:

@@ -14,8 +14,6 @@ from quarterdeck.operators.trainer.types import TrainJob
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
 
-__all__ = ["command", "is_entrypoint", "validate"]
-
 _ENTRYPOINT: Final = ("tune", "run")
 _OWNED: Final = (
     "output_dir",

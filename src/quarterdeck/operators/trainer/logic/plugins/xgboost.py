@@ -18,8 +18,6 @@ from quarterdeck.wire.fielderror import FieldError
 from .jax import open_port
 from .plainml import resize_trainer
 
-__all__ = ["XGBoost"]
-
 
 class XGBoost:
     """For runtimes with ``mlPolicy.xgboost``."""
