@@ -10,6 +10,9 @@ Here are the names that most programs use; the rest is imported from its module:
 finalizers from ``finalizer``, sums of quantities from ``quantity``, checks of names from ``label``.
 """
 
+from typing import TYPE_CHECKING
+
+from quarterdeck.api._moved import moved_names as _moved_names
 from quarterdeck.api.codec import decode, encode, from_dict, to_dict
 from quarterdeck.api.crd import crd
 from quarterdeck.api.duration import Duration
@@ -59,3 +62,41 @@ __all__ = [
     "to_dict",
     "value_or",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = _moved_names(
+        __name__,
+        {
+            "api.childname": "child_name content_hash",
+            "api.codec": "decode_json",
+            "api.condition": "ConditionStatus Conditions find_condition is_condition_false is_condition_true",
+            "api.crd": "WebhookConversion",
+            "api.crdcompat": "Incompatibility compare_crds",
+            "api.crdimport": "module_from_crd",
+            "api.draft": "Draft",
+            "api.finalizer": "add_finalizer finalizer_patch has_finalizer remove_finalizer",
+            "api.frozen": "FrozenMap JsonObject MapView SeqView freeze thaw",
+            "api.instant": "MicroTime OptionalMicroTime OptionalTime",
+            "api.intorstring": "IntOrString resolve_percent",
+            "api.kind": "GroupKind GroupVersion GroupVersionResource",
+            "api.label": (
+                "check_dns1035_label check_dns1123_label check_dns1123_subdomain check_label_value "
+                "check_qualified_name"
+            ),
+            "api.marker": (
+                "AllOf AnyOf Atomic Cel Default Doc Embedded Enum Format Ge Gt Int32 Int64 Le Len ListMap "
+                "ListSet Lt MultipleOf Not Nullable OneOf Optional Pattern Preserve Required Schema Unique"
+            ),
+            "api.meta": (
+                "DeleteOptions LabelSelectorRequirement ListMeta ManagedFieldsEntry Preconditions Status "
+                "StatusCause StatusDetails"
+            ),
+            "api.model": "EMPTY_MAP JsonField JsonObjectField field",
+            "api.naming": "to_python to_wire",
+            "api.owner": "check_owner has_owner remove_owner_reference set_owner_reference",
+            "api.quantity": "QuantityFormat add_quantities max_quantities subtract_quantities sum_quantities",
+            "api.resource": "ObjectList ResourceInfo Scale Scope",
+            "api.schema": "schema_of",
+            "api.selector": "FieldSelector FieldTerm Operator Requirement",
+        },
+    )

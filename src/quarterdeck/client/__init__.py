@@ -9,6 +9,9 @@ Here are the names that most programs use; the rest is imported from its module:
 ``option``, credentials from ``credential``, the retries' defaults from ``backoff``.
 """
 
+from typing import TYPE_CHECKING
+
+from quarterdeck.api._moved import moved_names as _moved_names
 from quarterdeck.client.backoff import Backoff, retry_on_conflict
 from quarterdeck.client.call import Call
 from quarterdeck.client.client import Client
@@ -60,3 +63,30 @@ __all__ = [
     "namespaced",
     "retry_on_conflict",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = _moved_names(
+        __name__,
+        {
+            "client.backoff": "DEFAULT_BACKOFF DEFAULT_RETRY",
+            "client.call": "Interceptor Layer Proceed ProceedStream StreamInterceptor Verb",
+            "client.clock": "Random SystemClock",
+            "client.config": "ExecOptions user_agent",
+            "client.credential": "Anonymous BasicAuth Credential ExecPlugin FileToken StaticToken",
+            "client.discovery": "ResourceMapping",
+            "client.inprocess": "LocalServer LocalStream",
+            "client.lane": "Lane LaneName",
+            "client.line": "MAX_LINE line_batches",
+            "client.option": (
+                "ApplyOptions DeleteAllOptions DeleteCallOptions FieldValidation Fields Labels ListOptions "
+                "Propagation WatchOptions WriteOptions"
+            ),
+            "client.representation": "RawPage",
+            "client.rest": "RestClient",
+            "client.transport": "Headers",
+            "client.warning": "LogOnce WarningHandler log_every_warning",
+            "client.wrapper": "field_validation raise_once",
+            "wire.patch.jsonpatch": "apply_json_patch json_patch",
+            "wire.patch.mergepatch": "apply_merge_patch merge_patch",
+        },
+    )

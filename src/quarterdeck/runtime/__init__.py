@@ -17,6 +17,9 @@ Parts with a package of their own: ``cache``, ``election``, ``event``, ``health`
 ``controller.predicate``, sources of events in ``controller.source``, the work queue in ``queue.workqueue``.
 """
 
+from typing import TYPE_CHECKING
+
+from quarterdeck.api._moved import moved_names as _moved_names
 from quarterdeck.runtime.cache import (
     Cache,
     CacheOptions,
@@ -76,3 +79,32 @@ __all__ = [
     "until_condition",
     "until_gone",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = _moved_names(
+        __name__,
+        {
+            "api.cron": "CronSchedule",
+            "runtime.cache": "ALL_NAMESPACES",
+            "runtime.cache.index": "IndexQuery controlled_by controller_uid node_name owner_uid",
+            "runtime.cache.objects": "Objects",
+            "runtime.cache.options": "Settings",
+            "runtime.cache.transform": "rewrite strip_last_applied strip_managed_fields",
+            "runtime.controller.controller": "SyncTimeout WatchHandle",
+            "runtime.controller.cron": "CronSource",
+            "runtime.controller.handler": "KeyMapper for_object for_owner mapped",
+            "runtime.controller.predicate": (
+                "annotations_changed condition_changed deletion_started label_matches labels_changed "
+                "object_matches resource_version_changed spec_changed status_changed "
+                "strict_generation_changed update_if"
+            ),
+            "runtime.controller.source": "FunctionSource KindSource Source SourceContext TimerSource",
+            "runtime.loop.runnable": "Group Runnable",
+            "runtime.manager.cluster": "Cluster ClusterEvent ClusterProvider",
+            "runtime.manager.option": "GracePeriodExceeded",
+            "runtime.queue.workqueue": "LOW_PRIORITY QueueClosed WorkQueue",
+            "runtime.rbac": "merge_rules",
+            "runtime.reconcile.recording": "NotLeading",
+            "runtime.reconcile.upsert": "Upsert UpsertResult",
+        },
+    )

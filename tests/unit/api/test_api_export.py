@@ -2,6 +2,7 @@
 
 import ast
 import pkgutil
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -56,7 +57,45 @@ def test_every_public_name_is_listed(module: ModuleType) -> None:
     submodules = {info.name for info in pkgutil.iter_modules(module.__path__)}
     # pytest rewrites the assertions of packages that bring a plugin, and leaves "@" names behind.
     public = {name for name in vars(module) if not name.startswith(("_", "@"))} - submodules
-    assert public - set(module.__all__) - {"crd"} == set()
+    assert public - set(module.__all__) - {"crd", "TYPE_CHECKING"} == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "place"),
+    [
+        (quarterdeck.api, "ListMap", "quarterdeck.api.marker"),
+        (quarterdeck.client, "RestClient", "quarterdeck.client.rest"),
+        (quarterdeck.runtime, "ClusterProvider", "quarterdeck.runtime.manager.cluster"),
+    ],
+)
+def test_a_name_that_moved_is_found_and_told_where_it_is(module: ModuleType, name: str, place: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"import {name} from {place}:"):
+        found = getattr(module, name)
+    assert found is getattr(import_module(place), name)
+
+
+@pytest.mark.parametrize("module", [quarterdeck.api, quarterdeck.client, quarterdeck.runtime])
+def test_every_name_that_moved_is_where_the_table_says(module: ModuleType) -> None:
+    call = next(
+        node.value
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text()))
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__getattr__"
+    )
+    assert isinstance(call, ast.Call)
+    modules: dict[str, str] = ast.literal_eval(call.args[1])
+    missing = [
+        f"{place}.{name}"
+        for place, names in modules.items()
+        for name in names.split()
+        if not hasattr(import_module(f"quarterdeck.{place}"), name)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("module", [quarterdeck.api, quarterdeck.client, quarterdeck.runtime])
+def test_a_name_that_never_was_there_is_an_error(module: ModuleType) -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = module.Nothing
 
 
 @pytest.mark.parametrize(
