@@ -1,4 +1,4 @@
-"""What simulated kubelets remember of pods ends where a server that went back to a backup tells otherwise."""
+"""What controllers remember of objects ends where a server that went back to a backup tells otherwise."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from quarterdeck.api import DynamicObject, ObjectMeta
 from quarterdeck.api.k8s import Binding, Node, ObjectReference, Pod
 from quarterdeck.apiserver import Durability, ServerOptions
 from quarterdeck.client import MergePatch
+from quarterdeck.cluster.job.backoff import JobSettings
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
-from quarterdeck.testing import TestCluster
+from quarterdeck.testing import FaultPlan, SilenceWatch, TestCluster
 
-from .workloadkit import NAMESPACE, NODE, behaving, pod
+from .workloadkit import NAMESPACE, NODE, behaving, job, pod, read_job
 
 GPUS = {"limits": {"nvidia.com/gpu": "4"}}
 
@@ -24,7 +25,8 @@ GPUS = {"limits": {"nvidia.com/gpu": "4"}}
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[TestCluster]:
     capacity = {"cpu": "8", "memory": "32Gi", "pods": "20", "nvidia.com/gpu": "4"}
-    workloads = Workloads(jobs=None, scheduler=None, nodes=NodeSettings(count=2, capacity=capacity))
+    jobs = JobSettings(batch_period=5.0)
+    workloads = Workloads(jobs=jobs, scheduler=None, nodes=NodeSettings(count=2, capacity=capacity))
     server = ServerOptions(data_dir=tmp_path / "data", durability=Durability.NORMAL)
     async with TestCluster(controllers=workloads, server=server) as made:
         await asyncio.sleep(1)
@@ -121,3 +123,23 @@ async def test_no_two_pods_have_an_address(cluster: TestCluster, tmp_path: Path)
     await bind(cluster, "young")
     found = [(await cluster.client.get(Pod, name, NAMESPACE)).status.pod_ip for name in ("old", "young")]
     assert found == ["10.9.0.1", "10.9.0.2"]
+
+
+async def test_a_pod_whose_end_was_counted_in_vain_is_counted_again(
+    cluster: TestCluster, tmp_path: Path
+) -> None:
+    """That its finalizer had gone was told to nobody when the server went back."""
+    silence = SilenceWatch((24.0, 24.0), resources=frozenset({"pods"}), times=1)
+    link = next(each for each in cluster.links if each.name == "cluster")
+    link.plan = FaultPlan(1, silence)
+    link.end_watches(reset=True)
+    await cluster.client.create(job(annotations=behaving(run_seconds=20)))
+    await asyncio.sleep(24.5)
+    cluster.backup(tmp_path / "backup")
+    await asyncio.sleep(4)
+    assert (await read_job(cluster.client)).status.succeeded == 1
+    await cluster.restore(tmp_path / "backup")
+    assert (await read_job(cluster.client)).status.active == 1
+    await asyncio.sleep(30)
+    assert link.plan.struck["SilenceWatch"] == 1
+    assert (await read_job(cluster.client)).status.succeeded == 1
