@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.api import DynamicObject, ObjectMeta
-from quarterdeck.api.k8s import Binding, Node, ObjectReference, Pod
+from quarterdeck.api.k8s import Binding, ConfigMap, Node, ObjectReference, Pod, Secret
 from quarterdeck.apiserver import Durability, ServerOptions
 from quarterdeck.client import MergePatch
 from quarterdeck.cluster.job.backoff import JobSettings
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
-from quarterdeck.testing import FaultPlan, SilenceWatch, TestCluster
+from quarterdeck.testing import FaultPlan, Latency, SilenceWatch, TestCluster
 
+from .clusterkit import exists, make_map
 from .workloadkit import NAMESPACE, NODE, behaving, job, pod, read_job
 
 GPUS = {"limits": {"nvidia.com/gpu": "4"}}
@@ -143,3 +144,20 @@ async def test_a_pod_whose_end_was_counted_in_vain_is_counted_again(
     await asyncio.sleep(30)
     assert link.plan.struck["SilenceWatch"] == 1
     assert (await read_job(cluster.client)).status.succeeded == 1
+
+
+async def test_a_dependent_whose_owner_is_back_is_not_collected(cluster: TestCluster, tmp_path: Path) -> None:
+    """The dependent is seen again long before its owner is."""
+    owner = await cluster.client.create(Secret(metadata=ObjectMeta(name="owner", namespace=NAMESPACE)))
+    await make_map(cluster.client, "dependent", NAMESPACE, owner)
+    cluster.backup(tmp_path / "backup")
+    await cluster.client.delete(owner)
+    await asyncio.sleep(1)
+    assert not await exists(cluster.client, ConfigMap, "dependent", NAMESPACE)
+    link = next(each for each in cluster.links if each.name == "cluster")
+    slow = frozenset({"list", "watch"})
+    link.plan = FaultPlan(1, Latency((30.0, 30.0), verbs=slow, resources=frozenset({"secrets"})))
+    await cluster.restore(tmp_path / "backup")
+    await asyncio.sleep(60)
+    assert link.plan.struck["Latency"]
+    assert await exists(cluster.client, ConfigMap, "dependent", NAMESPACE)
