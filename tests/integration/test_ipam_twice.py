@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from quarterdeck.api import Resource
 from quarterdeck.api.finalizer import remove_finalizer
 from quarterdeck.api.invariant import Objects
+from quarterdeck.apiserver import Durability, ServerOptions
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import Conflict, Forbidden
 from quarterdeck.operators.ipam.logic.invariant import INVARIANTS
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
 from quarterdeck.runtime.reconcile.finalizer import change_finalizers
-from quarterdeck.testing import TestCluster, has_condition
+from quarterdeck.testing import FaultPlan, Latency, TestCluster, has_condition
 
 from .ipamkit import SPACE, Operator, claim, exists, force, ipam_cluster, meta, outcome, pool, subnet
 
@@ -251,3 +254,28 @@ async def test_the_finalizer_of_a_pool_is_not_taken_off_another_one_of_its_name(
             await change_finalizers(client, gone, remove_finalizer(gone.metadata, FINALIZER))
         kept = await client.get(SubnetPool, "p", SPACE)
         assert (kept.metadata.uid, kept.metadata.finalizers) == (new.metadata.uid, (FINALIZER,))
+
+
+async def test_a_block_whose_subnet_is_back_with_a_backup_is_not_given_again(tmp_path: Path) -> None:
+    """Its Subnet had been deleted, and nobody has looked at it again yet: reads are slow."""
+    server = ServerOptions(data_dir=tmp_path / "data", durability=Durability.NORMAL)
+    async with ipam_cluster(server=server) as cluster:
+        operator, client = Operator(cluster), cluster.client
+        async with operator.running():
+            await client.create(pool("small", "192.168.0.0/24"))
+            await client.create(subnet("hand", "192.168.0.0/24", of="small"))
+            await operator.settle()
+            cluster.backup(tmp_path / "backup")
+            await client.delete(Subnet, "hand", SPACE)
+            await operator.settle()
+            link = operator.link
+            reads = {"verbs": frozenset({"get"}), "resources": frozenset({"subnets.plexaubnet.io"})}
+            link.plan = FaultPlan(1, Latency((30.0, 30.0), **reads))
+            await cluster.restore(tmp_path / "backup")
+            await asyncio.sleep(5)
+            await client.create(claim("half", 25, of="small"))
+            await asyncio.sleep(10)
+            assert (await outcome(client, "half"))[0] != "Bound"
+            await asyncio.sleep(60)
+            assert (await outcome(client, "half"))[0] == "Error"
+            assert await broken(client) == []

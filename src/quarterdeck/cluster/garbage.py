@@ -40,6 +40,7 @@ from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
@@ -48,6 +49,8 @@ from quarterdeck.runtime.reconcile.result import Result
 NAME: Final = "garbage-collector-controller"
 _WORKERS: Final = 20
 _REMEMBERED_ABSENT: Final = 500
+_ABSENT_FOR: Final = 5.0
+"""Seconds for which an owner that the server does not have is taken for absent by its other dependents."""
 
 
 class OwnerState(Enum):
@@ -69,7 +72,8 @@ class GarbageCollector(Reconciler[Resource]):
         self._recorder: Final = recorder
         self._graph: Final = OwnerGraph()
         self._controller: Controller[Resource] | None = None
-        self._absent: dict[tuple[str, str], None] = {}
+        self._clock: Final = LoopClock()
+        self._absent: dict[tuple[str, str], float] = {}
 
     def attach(self, controller: Controller[Resource]) -> None:
         """The controller that runs this collector."""
@@ -85,7 +89,11 @@ class GarbageCollector(Reconciler[Resource]):
             self._wake(self._graph.forget(delta.old.uid), priority)
         elif delta.old is not None and _means_the_same(delta.old, delta.new):
             return
-        self._wake(self._graph.observe(_node(mapping.gvk, delta.new)), priority)
+        node = _node(mapping.gvk, delta.new)
+        if self._absent and not node.is_deleting:
+            for owner in node.owners:
+                self._absent.pop((node.namespace, owner.uid), None)
+        self._wake(self._graph.observe(node), priority)
 
     def forget(self, mapping: ResourceMapping) -> None:
         """A kind is no longer observed."""
@@ -196,7 +204,7 @@ class GarbageCollector(Reconciler[Resource]):
         if known is not None:
             self._report_foreign_owner(node, owner)
             return OwnerState.ABSENT
-        if (node.namespace, owner.uid) in self._absent:
+        if self._absent.get((node.namespace, owner.uid), 0.0) > self._clock.monotonic():
             return OwnerState.ABSENT
         gvk = GroupVersionKind.parse(owner.api_version, owner.kind)
         # An unknown kind raises: it may be served again later, so that is no absence.
@@ -215,8 +223,9 @@ class GarbageCollector(Reconciler[Resource]):
         return OwnerState.SOLID if is_there else OwnerState.ABSENT
 
     def _remember_absent(self, namespace: str, uid: str) -> None:
-        """A UID never comes back, so one look is enough for all dependents of an owner."""
-        self._absent[namespace, uid] = None
+        """One look is enough for all dependents that an owner leaves, but not for ever: on a server that
+        goes back to a backup it is there again, and so may they be, before the owner is seen."""
+        self._absent[namespace, uid] = self._clock.monotonic() + _ABSENT_FOR
         if len(self._absent) > _REMEMBERED_ABSENT:
             del self._absent[next(iter(self._absent))]
 

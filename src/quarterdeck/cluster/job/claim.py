@@ -14,7 +14,7 @@ from quarterdeck.cluster.job import names
 from quarterdeck.cluster.job.backoff import NO_FAILURES
 from quarterdeck.cluster.job.podstate import PodState
 from quarterdeck.cluster.podset.claim import uncontrolled
-from quarterdeck.errors import NotFound, ignore_not_found
+from quarterdeck.errors import ignore_not_found
 from quarterdeck.runtime.cache import Cache, Entry, IndexQuery, controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
@@ -25,7 +25,7 @@ def selector_of(job: Job) -> Selector | None:
 
 
 _DOUBT_AFTER: Final = 5.0
-"""Seconds after which a pod that was made and is not seen is asked for."""
+"""Seconds after which the server is asked about what was done to a pod and is not seen."""
 
 
 class PodRecords:
@@ -40,7 +40,7 @@ class PodRecords:
         self.failures = NO_FAILURES
         self._known: dict[str, PodState] = {}
         self._unseen: dict[str, tuple[str, float]] = {}
-        self._freed: set[str] = set()
+        self._freed: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._known)
@@ -54,22 +54,41 @@ class PodRecords:
         """A pod was made."""
         self._unseen[pod.metadata.uid] = (pod.metadata.name, now)
 
-    def freed(self, uids: Iterable[str]) -> None:
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether anything that was done has yet to be seen."""
+        return self.is_behind or bool(self._freed)
+
+    def freed(self, uids: Iterable[str], now: float) -> None:
         """Pods were counted, and their finalizer is gone."""
-        self._freed.update(uids)
+        self._freed.update(dict.fromkeys(uids, now))
 
     async def _look_for_unseen(self, ctx: Context[Job], now: float) -> None:
-        """Forget what was seen, and what went before anybody saw it."""
-        self._unseen = {uid: made for uid, made in self._unseen.items() if uid not in self._known}
+        """Forget what was seen, and what never will be: a pod went before anybody saw it, or the server went
+        back to a backup."""
+        known = self._known
+        self._unseen = {uid: made for uid, made in self._unseen.items() if uid not in known}
+        self._freed = {
+            uid: when for uid, when in self._freed.items() if uid in known and known[uid].has_finalizer
+        }
         for uid, (name, made) in list(self._unseen.items()):
-            if now - made < _DOUBT_AFTER:
-                continue
-            try:
-                live = await ctx.get(metadata_of(Pod), name, ctx.key.namespace, live=True)
-            except NotFound:
-                live = None
-            if live is None or live.metadata.uid != uid:
+            if now - made >= _DOUBT_AFTER and await self._live(ctx, uid, name) is None:
                 del self._unseen[uid]
+        for uid, when in list(self._freed.items()):
+            if now - when < _DOUBT_AFTER:
+                continue
+            live = await self._live(ctx, uid, known[uid].name)
+            if live is not None and names.TRACKING in live.finalizers:
+                del self._freed[uid]
+                known[uid].is_tracked = True
+
+    @staticmethod
+    async def _live(ctx: Context[Job], uid: str, name: str) -> ObjectMeta | None:
+        """The metadata that a pod has on the server; none if it is gone."""
+        with ignore_not_found():
+            found = (await ctx.get(metadata_of(Pod), name, ctx.key.namespace, live=True)).metadata
+            return found if found.uid == uid else None
+        return None
 
     async def claim(self, ctx: Context[Job], now: float) -> list[PodState] | None:
         """The pods of the Job; orphans that match are adopted, those that match no longer are let go.
@@ -95,7 +114,6 @@ class PodRecords:
                 return None
         self._known = {entry.uid: self._read(entry) for entry in mine}
         await self._look_for_unseen(ctx, now)
-        self._freed = {uid for uid in self._freed if uid in self._known and self._known[uid].has_finalizer}
         return list(self._known.values())
 
     def _read(self, entry: Entry) -> PodState:

@@ -106,7 +106,7 @@ class JobReconciler(Reconciler[Job]):
         pods = await records.claim(ctx, now)
         if pods is None:
             return None
-        is_behind = records.is_behind  # before new pods are made
+        is_in_doubt = records.is_in_doubt  # before new pods are made
         found = assess(job, pods, records.failures, now=now, started=started)
         step = await self._act(ctx, records, found, status, now)
         try:
@@ -116,7 +116,7 @@ class JobReconciler(Reconciler[Job]):
             return None
         if step.error is not None:
             raise step.error
-        waits = [wait for wait in (found.deadline_in, step.wait, _DOUBT if is_behind else 0) if wait]
+        waits = [wait for wait in (found.deadline_in, step.wait, _DOUBT if is_in_doubt else 0) if wait]
         return Requeue(after=min(waits)) if waits else None
 
     async def _act(
@@ -166,7 +166,7 @@ class JobReconciler(Reconciler[Job]):
         if step.suspension:
             ctx.event("Normal", step.suspension, f"Job {step.suspension.lower()}")
         freed, error = await free_pods(ctx, counted.free)
-        records.freed(freed)
+        records.freed(freed, now)
         tracked = {pod.uid for pod in found.pods if pod.is_tracked and pod.uid not in freed}
         status = settle(counted.status, tracked)
         if error is not None:

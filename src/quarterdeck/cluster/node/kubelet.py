@@ -61,10 +61,20 @@ _NO_ROOM: Final = 5.0
 """Seconds until a pod tries again to get an address of its node's range."""
 
 
+_Mark = tuple[LifeStage, int, int]
+"""What changes when a stage begins: the stage, init containers that ended, restarts."""
+
+
 class _Memory(msgspec.Struct):
-    """What the status of a pod does not tell, or not exactly enough."""
+    """What the status of a pod does not tell, or not exactly enough.
+
+    It holds for one pod on one node, as long as its status is at the mark: a server that goes back to a
+    backup has pods again as they were before they ended, started, or came to their node.
+    """
 
     uid: str
+    node: str
+    mark: _Mark
     began: float
     """When its stage began."""
     ip: str = ""
@@ -88,7 +98,8 @@ class Kubelet(Reconciler[Pod]):
         self._pods: dict[Key, _Memory] = {}
         self._room: Final = NodeRoom()
         self._overrides: dict[Key, Script] = {}
-        self._addresses: set[str] | None = None
+        self._addresses: dict[str, str] | None = None
+        """Whose each address is, by the uid of the pod."""
         self._next_address = int(_ADDRESSES.network_address)
         self._controller: Controller[Pod] | None = None
         self._recorder: Recorder | None = None
@@ -123,8 +134,13 @@ class Kubelet(Reconciler[Pod]):
         self._stages.forget(key)
         self._room.release(key)
         memory = self._pods.pop(key, None)
-        if memory is not None and self._addresses is not None:
-            self._addresses.discard(memory.ip)
+        if memory is not None and self._owns(memory):
+            assert self._addresses is not None
+            del self._addresses[memory.ip]
+
+    def _owns(self, memory: _Memory) -> bool:
+        """Whether the address that a pod was given is still its own."""
+        return self._addresses is not None and self._addresses.get(memory.ip) == memory.uid
 
     async def reconcile(self, ctx: Context[Pod]) -> Result | None:
         """Take a pod as far as it has got by now."""
@@ -132,6 +148,9 @@ class Kubelet(Reconciler[Pod]):
             return None
         rules = self._stages.rules(ctx.cache)
         pod = ctx.obj
+        if not pod.spec.node_name:
+            self._forget(ctx.key)
+            return None
         node = await _simulated_node(ctx, pod.spec.node_name)
         if node is None:
             return None
@@ -163,15 +182,14 @@ class Kubelet(Reconciler[Pod]):
             if rejection is not None:
                 await self._write(ctx, memory, rejection.status(pod, Time.of_timestamp(now)))
                 return None
-        before = _mark(pod)
         step = life.advance(pod, now - memory.began)
         if step.status is not None:
             if script.mistakes and stage_of(pod) is LifeStage.NEW:
                 ctx.event("Warning", "InvalidAnnotation", f"ignored: {', '.join(script.mistakes)}")
             if not await self._write(ctx, memory, step.status):
                 return None
-            if _mark(ctx.obj) != before:
-                memory.began = now
+            if (mark := _mark(ctx.obj)) != memory.mark:
+                memory.mark, memory.began = mark, now
         after = step.after
         if step.status is not None and after == 0:
             following = life.advance(ctx.obj, now - memory.began)
@@ -198,7 +216,8 @@ class Kubelet(Reconciler[Pod]):
 
     def _matters(self, event: ObjectEvent[Any]) -> bool:
         if not _is_on_a_node(event):
-            return False
+            # from a node back to none: only a server that goes back to a backup does that
+            return event.old is not None and bool(pod_head(event.old).node)
         memory = self._pods.get(event.key)
         if memory is not None and memory.is_writing:
             # Most often what is being written; whether there was more is known when the answer is.
@@ -277,14 +296,27 @@ class Kubelet(Reconciler[Pod]):
         return list(self._pods)
 
     def _recall(self, pod: Pod, now: float) -> _Memory:
+        uid, node, mark = pod.metadata.uid, pod.spec.node_name, _mark(pod)
         memory = self._pods.get(pod.key)
-        if memory is None or memory.uid != pod.metadata.uid:
-            self._forget(pod.key)  # an earlier pod of this name
-            memory = _Memory(pod.metadata.uid, begin_of(pod, now), pod.status.pod_ip)
-            if memory.ip and self._addresses is not None:
-                self._addresses.add(memory.ip)
-            self._pods[pod.key] = memory
+        if memory is None or (memory.uid, memory.node) != (uid, node):
+            self._forget(pod.key)  # an earlier pod of this name, or this one before it came here
+            memory = self._pods[pod.key] = _Memory(uid, node, mark, begin_of(pod, now))
+        elif memory.mark != mark:
+            memory.mark, memory.began = mark, begin_of(pod, now)
+        if pod.status.pod_ip and not (memory.ip == pod.status.pod_ip and self._owns(memory)):
+            memory.ip = pod.status.pod_ip
+            if self._addresses is not None:
+                self._addresses[memory.ip] = uid
+        self._keep_place(pod, mark[0])
         return memory
+
+    def _keep_place(self, pod: Pod, stage: LifeStage) -> None:
+        """A pod that runs has its place, and one that has ended has none, whoever said so."""
+        node = pod.spec.node_name
+        if stage is LifeStage.ENDED:
+            self._room.release(pod.key)
+        elif stage is not LifeStage.NEW and self._room.knows(node) and not self._room.holds(pod.key, node):
+            self._room.take(pod.key, node, amounts_wanted(to_dict(pod)))
 
     def _admit(self, cache: Cache, pod: Pod, node: Node) -> Rejection | None:
         """Give a pod its place on its node, or say why it has none."""
@@ -304,21 +336,21 @@ class Kubelet(Reconciler[Pod]):
         host = next(internal, _NO_ADDRESS)
         if pod.spec.host_network is True:
             return Place(host_ip=host, pod_ip=host)
-        if not memory.ip:
-            memory.ip = self._take_address(cache, node.spec.pod_cidr)
+        if not memory.ip or (self._addresses is not None and not self._owns(memory)):
+            memory.ip = self._take_address(cache, node.spec.pod_cidr, memory.uid)
         return Place(host_ip=host, pod_ip=memory.ip)
 
-    def _take_address(self, cache: Cache, pod_range: str) -> str:
+    def _take_address(self, cache: Cache, pod_range: str, uid: str) -> str:
         """An address that no other pod has, of the node's range if it has one; empty if there is none."""
         if self._addresses is None:  # pods may be older than this process
             informer = cache.informer(Pod)
             pods = map(informer.decoder(Pod).once, informer.entries())
-            self._addresses = {pod.status.pod_ip for pod in pods if pod.status.pod_ip}
+            self._addresses = {pod.status.pod_ip: pod.metadata.uid for pod in pods if pod.status.pod_ip}
         if pod_range:
             hosts = map(str, ipaddress.ip_network(pod_range, strict=False).hosts())
             address = next((each for each in hosts if each not in self._addresses), "")
             if address:
-                self._addresses.add(address)
+                self._addresses[address] = uid
             return address
         while True:
             self._next_address += 1
@@ -326,7 +358,7 @@ class Kubelet(Reconciler[Pod]):
                 self._next_address = int(_ADDRESSES.network_address) + 1
             address = str(ipaddress.IPv4Address(self._next_address))
             if address not in self._addresses:
-                self._addresses.add(address)
+                self._addresses[address] = uid
                 return address
 
     def controller(self, recorder: Recorder | None = None) -> Controller[Pod]:
@@ -374,8 +406,7 @@ async def _store(ctx: Context[Pod], status: PodStatus) -> bool:
     return True
 
 
-def _mark(pod: Pod) -> tuple[LifeStage, int, int]:
-    """What changes when a stage begins: the stage, init containers that ended, restarts."""
+def _mark(pod: Pod) -> _Mark:
     ended = sum(1 for each in pod.status.init_container_statuses if each.state.terminated)
     restarts = sum(value_or(each.restart_count, 0) for each in pod.status.container_statuses)
     return stage_of(pod), ended, restarts

@@ -58,19 +58,23 @@ class NodeRoom:
         """Begin with the pods that have been started on a node before."""
         self._used[node] = Counter()
         for pod, wanted in pods:
-            self._take(pod, node, wanted)
+            self.take(pod, node, wanted)
 
     def admit(
         self, pod: Key, node: str, wanted: Mapping[str, int], offered: Mapping[str, int]
     ) -> Rejection | None:
         """Give a pod its place on a node that offers so much, or say why there is none."""
-        if pod in self._held:
+        if self.holds(pod, node):
             return None
         rejection = room_rejection(wanted, self._used[node], offered)
         if rejection is not None:
             return rejection
-        self._take(pod, node, wanted)
+        self.take(pod, node, wanted)
         return None
+
+    def holds(self, pod: Key, node: str) -> bool:
+        """Whether a pod has its place on a node."""
+        return pod in self._held and self._held[pod][0] == node
 
     def release(self, pod: Key) -> None:
         """A pod has ended or is gone."""
@@ -78,6 +82,8 @@ class NodeRoom:
         if node in self._used:
             self._used[node].subtract(wanted)
 
-    def _take(self, pod: Key, node: str, wanted: Mapping[str, int]) -> None:
+    def take(self, pod: Key, node: str, wanted: Mapping[str, int]) -> None:
+        """A pod has been started on a node, whether or not there is room."""
+        self.release(pod)
         self._held[pod] = node, wanted
         self._used[node].update(wanted)

@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from quarterdeck.api import Scheme
 from quarterdeck.errors import ConfigError, NotFound, QuarterdeckError
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.loop.clock import LoopClock, time_now
 from quarterdeck.runtime.metrics import Registry
-from quarterdeck.runtime.operator.program import Program
+from quarterdeck.runtime.operator.program import RIVAL, Program
 from quarterdeck.runtime.rbac import missing_permissions
 
 from . import names
@@ -27,8 +26,9 @@ from .backends.registry import default_registry
 from .backends.report import BackendReport
 from .configuration import OperatorConfiguration
 from .controllers.keeper import BACKEND_FAILED, TOPOLOGY_FAILED
-from .controllers.preflight import StartError, check_cluster, find_topology
+from .controllers.preflight import StartError, find_topology
 from .controllers.shared import SharedState
+from .controllers.startup import start_backends
 from .metrics import GroveMetrics
 from .program import MANAGER_FAILED, RUN_FAILED, GroveProgram, exit_code_of
 from .webhooks import LiveReader, SetGuard
@@ -55,6 +55,8 @@ async def rehearse(program: GroveProgram, *, account: str, tell: Callable[[str],
         try:
             await rehearsal.start()
             await rehearsal.compare()
+            for rival in await made.rivals():
+                tell(f"{RIVAL} ({rival})")
             return await rehearsal.permissions(account)
         except StartError as error:
             tell(str(error))
@@ -90,17 +92,8 @@ class _Rehearsal:
     async def start(self) -> None:
         """The operator's start; raises ``StartError`` as it would."""
         shared, configuration = self._shared, self._configuration
-        await check_cluster(self._client, configuration)
-        others = configuration.scheduler.profiles if configuration.scheduler is not None else ()
         try:
-            await shared.backends.initialize(
-                self._client,
-                self._client.scheme or Scheme(),
-                self._recorder,
-                configuration.scheduler_name,
-                config=configuration.options_of(configuration.scheduler_name),
-                profiles={profile.name: profile.config for profile in others},
-            )
+            await start_backends(shared, self._client, self._recorder)
         except BackendError as error:
             raise StartError(f"scheduler backend: {error}", BACKEND_FAILED) from error
         self._tell(f"scheduler backend: {', '.join(sorted(configuration.enabled_schedulers))} would start")

@@ -58,6 +58,10 @@ from quarterdeck.runtime.webhook import (
 _POLL: Final = 0.01
 _log: Final = get_logger(__name__)
 
+RIVAL: Final = (
+    "another installation serves namespaces of this one, and each writes over what the other does: "
+    "give every installation --watch-namespaces of its own"
+)
 _CONFIGURATIONS: Final = {True: "mutatingwebhookconfigurations", False: "validatingwebhookconfigurations"}
 
 
@@ -249,7 +253,17 @@ class Program:
 
     async def _publish(self, bundle: bytes) -> bool:
         await _until(lambda: self.webhooks.port != 0)  # it is part of what is registered
-        return all([await install(bundle) for install in self.installers()])
+        is_done = all([await install(bundle) for install in self.installers()])
+        for rival in await self.rivals():
+            _log.warning(RIVAL, configuration=rival)
+        return is_done
+
+    async def rivals(self) -> list[str]:
+        """Webhook configurations by which another installation serves namespaces of this one."""
+        try:
+            return [rival for install in self.installers() for rival in await install.rivals()]
+        except Forbidden:
+            return []  # roles from before
 
     def _webhook_rules(self) -> tuple[Rule, ...]:
         read = tuple(rule for webhooks in self.registrations for rule in webhooks.rules)
@@ -259,7 +273,7 @@ class Program:
         registration = Rule(
             groups=("admissionregistration.k8s.io",),
             resources=tuple(sorted({_CONFIGURATIONS[hook.is_mutating] for hook in hooks})),
-            verbs=("create", "get", "patch"),
+            verbs=("create", "get", "list", "patch"),
             is_cluster_wide=True,
         )
         withdrawal = Rule(

@@ -168,6 +168,23 @@ class WebhookInstaller:
             await self._apply(configuration)
         return all([await self._convert(name, target) for name in self._definitions])
 
+    async def rivals(self) -> list[str]:
+        """Which configurations of other installations are called for namespaces of ours. Raises ``ApiError``.
+
+        Theirs are named as ours are, but for the installation at the end (``Program``).
+        """
+        base = self._name.rsplit(".", 2)[0] if self._namespaces else self._name
+        found: list[str] = []
+        for own in self._configurations(self._target):
+            for other in await self._client.list(type(own)):
+                name = other.metadata.name
+                if name == self._name or (name != base and not name.startswith(f"{base}.")):
+                    continue
+                shared = _shared_namespaces(self._namespaces, other)
+                if shared and _subjects(own) & _subjects(other):
+                    found.append(f"{own.kind} {name}: {shared}")
+        return found
+
     async def withdraw(self) -> None:
         """Delete the configurations, as far as they still point at us. Raises ``ApiError``."""
         for configuration in self._configurations(self._target):
@@ -204,6 +221,27 @@ class WebhookInstaller:
         await self._client.patch(found, patch, field_manager=self._manager)
         _log.info("wrote conversion stanza", name=name)
         return True
+
+
+def _subjects(configuration: Configuration) -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """What the webhooks of a configuration are about: groups and resources."""
+    rules = [rule for hook in configuration.webhooks for rule in hook.rules]
+    return {(tuple(rule.api_groups), tuple(rule.resources)) for rule in rules}
+
+
+def _shared_namespaces(ours: Sequence[str], theirs: Configuration) -> str:
+    """Namespaces, in words, for which the webhooks of another installation are called; empty if none is."""
+    named = [
+        each.values
+        for hook in theirs.webhooks
+        if hook.namespace_selector
+        for each in hook.namespace_selector.match_expressions
+        if (each.key, each.operator) == (_NAMESPACE_NAME, "In")
+    ]
+    if not named:
+        return ", ".join(ours) or "all namespaces"
+    listed = sorted({name for values in named for name in values})
+    return ", ".join(name for name in listed if not ours or name in ours)
 
 
 def _addresses(configuration: Configuration) -> list[object]:

@@ -30,7 +30,7 @@ from quarterdeck.operators.kai.types import Topology
 from quarterdeck.operators.kai.types import definitions as kai_definitions
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.operator import OperatorEnvironment
-from quarterdeck.runtime.operator.program import Program, ProgramOptions
+from quarterdeck.runtime.operator.program import RIVAL, Program, ProgramOptions
 from quarterdeck.runtime.rbac import roles
 from quarterdeck.testing import Link, TestCluster, eventually, run_until_idle
 
@@ -144,6 +144,31 @@ async def test_two_schedulers_on_one_cluster_in_namespaces_of_their_own() -> Non
             await client.create(
                 manifest("team-c", "kai-scheduler").evolve(metadata=ObjectMeta(name="x", namespace="team-c"))
             )
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        (("team-a", "team-b"), ("team-b", "team-c"), "team-b"),
+        (("team-a",), (), "team-a"),
+        ((), ("team-a",), "team-a"),
+        (("team-a",), ("team-b",), ""),
+    ],
+)
+async def test_who_comes_second_says_which_namespaces_are_served_twice(
+    first: tuple[str, ...], second: tuple[str, ...], told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with TestCluster(crds=definitions()) as cluster:
+        for name in ("grove-a", "grove-b", "team-a", "team-b", "team-c"):
+            await cluster.client.create(Namespace(metadata=ObjectMeta(name=name)))
+        async with installed(cluster, {}, "grove-a", *first):
+            assert RIVAL not in caplog.messages
+            async with installed(cluster, {}, "grove-b", *second) as link:
+                assert [each for each in link.log if each.status == 403] == []
+                rivals = await program(cluster.link(), {}, "grove-b", *second).rivals()
+            assert (RIVAL in caplog.messages) == bool(told)
+            assert {each.rpartition(": ")[2] for each in rivals} == ({told} if told else set())
 
 
 async def registered(cluster: TestCluster) -> dict[str, set[str]]:

@@ -584,6 +584,15 @@ def test_writes_count_until_they_are_seen() -> None:
     assert expected.settle("clique", [seen("a")]) == (0, frozenset())
 
 
+def test_a_deletion_that_a_restored_server_does_not_know_of_counts_no_more() -> None:
+    now = 0.0
+    expected = PodExpectations(lambda: now)
+    expected.deleted("clique", "back")
+    assert expected.settle("clique", [seen("back")]) == (0, frozenset({"back"}))
+    now = 61.0
+    assert expected.settle("clique", [seen("back")]) == (0, frozenset())
+
+
 def test_a_clique_that_is_gone_is_forgotten() -> None:
     expected = PodExpectations(lambda: 0.0)
     expected.created("clique", "a")

@@ -146,7 +146,7 @@ async def test_what_operators_need_not_cache_is_left_out_but_not_where_others_sh
 async def test_a_program_may_register_its_webhooks_and_withdraw_its_own_alone(cluster: TestCluster) -> None:
     kind = "validatingwebhookconfigurations"
     found = rows(program(cluster))
-    assert (kind, "create,get,patch", "", "") in found
+    assert (kind, "create,get,list,patch", "", "") in found
     assert (kind, "delete", "tug", "") in found
     assert ("deployments", "get", "quarterdeck", NAMESPACE) in found
     assert ("secrets", "create,get,update,watch", "", NAMESPACE) in found

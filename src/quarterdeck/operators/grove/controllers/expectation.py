@@ -12,7 +12,8 @@ from typing import Final
 from quarterdeck.api.k8s import Pod
 
 _PATIENCE: Final = 60.0
-"""Seconds after which a pod that was created and never seen is taken for one that is gone again."""
+"""Seconds after which what was done and is not seen is taken for undone: the pod is gone again, or the server
+went back to a backup."""
 
 
 class PodExpectations:
@@ -22,7 +23,7 @@ class PodExpectations:
         """``clock`` counts seconds."""
         self._clock: Final = clock
         self._created: Final[dict[str, dict[str, float]]] = {}
-        self._deleted: Final[dict[str, set[str]]] = {}
+        self._deleted: Final[dict[str, dict[str, float]]] = {}
 
     def created(self, owner: str, pod: str) -> None:
         """A pod was created; it counts until it is seen."""
@@ -30,7 +31,7 @@ class PodExpectations:
 
     def deleted(self, owner: str, pod: str) -> None:
         """A pod was deleted; it does not count any more."""
-        self._deleted.setdefault(owner, set()).add(pod)
+        self._deleted.setdefault(owner, {})[pod] = self._clock() + _PATIENCE
 
     def forget(self, owner: str) -> None:
         """A PodClique is gone."""
@@ -44,6 +45,11 @@ class PodExpectations:
         created = self._created.get(owner, {})
         for uid in [uid for uid, until in created.items() if uid in seen or until < now]:
             del created[uid]
-        deleted = self._deleted.get(owner, set())
-        deleted &= {uid for uid, pod in seen.items() if not pod.metadata.is_deleting}
+        deleted = self._deleted.get(owner, {})
+        for uid in [uid for uid, until in deleted.items() if until < now or _is_going(seen.get(uid))]:
+            del deleted[uid]
         return len(created), frozenset(deleted)
+
+
+def _is_going(pod: Pod | None) -> bool:
+    return pod is None or pod.metadata.is_deleting

@@ -31,6 +31,24 @@ _PERIOD: Final = 30.0
 _log: Final = get_logger(__name__)
 
 
+async def start_backends(shared: SharedState, client: Client, recorder: Recorder) -> None:
+    """Start what the configuration names, on a cluster that is fit for it.
+
+    Raises ``StartError``, and ``BackendError`` if a backend does not start.
+    """
+    configuration = shared.configuration
+    await check_cluster(client, configuration)
+    others = configuration.scheduler.profiles if configuration.scheduler is not None else ()
+    await shared.backends.initialize(
+        client,
+        client.scheme or Scheme(),
+        recorder,
+        configuration.scheduler_name,
+        config=configuration.options_of(configuration.scheduler_name),
+        profiles={profile.name: profile.config for profile in others},
+    )
+
+
 class Startup:
     """Starts the backends, and looks after their health from then on."""
 
@@ -73,23 +91,13 @@ class Startup:
                 continue
 
     async def _start(self) -> None:
-        shared, configuration = self._shared, self._shared.configuration
-        await check_cluster(self._client, configuration)
-        others = configuration.scheduler.profiles if configuration.scheduler is not None else ()
         try:
-            await shared.backends.initialize(
-                self._client,
-                self._client.scheme or Scheme(),
-                self._recorder,
-                configuration.scheduler_name,
-                config=configuration.options_of(configuration.scheduler_name),
-                profiles={profile.name: profile.config for profile in others},
-            )
+            await start_backends(self._shared, self._client, self._recorder)
         except BackendError as error:
             # Told by the keeper, which ends the operator: here another replica may lead, and be well.
             _log.error("the scheduler backend does not start", error, trace=False)
         else:
-            self._keeper.activated(configuration.scheduler_name)
+            self._keeper.activated(self._shared.configuration.scheduler_name)
 
     async def switch(self, configuration: OperatorConfiguration) -> None:
         """Take over the scheduler of another configuration, for sets to come; the rest needs a restart.

@@ -80,6 +80,10 @@ class SubnetFeed:
     def _take(self, event: ObjectEvent[Any]) -> Member | None:
         shared = self._shared
         member = shared.take_event(event)
+        if event.change is Change.ADDED and member is not None and shared.table.member(member.uid) is None:
+            # It was thought to be gone for good. Either this is late, and its end follows; or the server
+            # was restored, and the block must not be given to anybody else from this moment on.
+            shared.table.restore_subnet(member)
         state = shared.table.state(member.pool_key) if member is not None else None
         if member is not None and state is not None and state.rivals(member):
             # Its claim may be bound to it already, by an allocator that did not know of the others.
