@@ -222,7 +222,7 @@ class Store:
         if self._thread is None:
             try:
                 self._log.append(batch.rows)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, StorageError) as error:
                 self._fail(error, batch)
                 return
             self._publish(batch)
