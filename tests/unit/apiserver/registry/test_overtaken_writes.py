@@ -223,3 +223,27 @@ async def test_a_pod_that_was_removed_after_all_is_answered_although_its_time_is
     disk.go_on.set()
     assert (await deleting)[0] == 200
     assert (await api("GET", f"{PODS}/slow"))[0] == 404
+
+
+async def test_a_write_whose_client_has_gone_before_its_turn_is_not_charged(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writes wait for the quota while another one is being charged."""
+    quotas = "/api/v1/namespaces/default/resourcequotas"
+    assert (await api("POST", quotas, {"metadata": {"name": "slow"}, "spec": {"hard": {"configmaps": "9"}}}))[
+        0
+    ] == 201
+    status = {"status": {"hard": {"configmaps": "9"}, "used": {"configmaps": "0"}}}
+    assert (await api("PATCH", f"{quotas}/slow/status", status, MERGE))[0] == 200
+    disk = SlowDisk(api, monkeypatch)
+    first = asyncio.create_task(api("POST", MAPS, {"metadata": {"name": "first"}}))
+    await disk.begun()
+    second = asyncio.create_task(api("POST", MAPS, {"metadata": {"name": "second"}}))
+    await asyncio.sleep(0.05)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    disk.go_on.set()
+    assert (await first)[0] == 201
+    assert (await api("POST", MAPS, {"metadata": {"name": "third"}}))[0] == 201
+    _, quota = await api("GET", f"{quotas}/slow")
+    assert quota["status"]["used"] == {"configmaps": "2"}
