@@ -74,7 +74,8 @@ class Definition:
         """One that something may be stored in stays, else the server refuses; nor goes what was written
         through: the real server forgets all owners of an object then."""
         versions = random.choice([("v1", "v2"), ("v1", "v2", "v3"), ("v1",), ("v2",)])
-        kept = tuple(name for name in ("v1", "v2", "v3") if name in versions or name in self.used)
+        needed = self.used | {self.storage, *self.served}
+        kept = tuple(name for name in ("v1", "v2", "v3") if name in versions or name in needed)
         return {"versions": kept, "served": kept}
 
     @property

@@ -152,7 +152,6 @@ def _deployment_change(random: Random) -> Json:
 
 def _service(random: Random) -> Json:
     spec: Json = {"ports": [{"port": random.choice([80, 81])}], "selector": {"app": "a"}}
-    # none becomes ExternalName later: the real server then stores a policy that it does not show
     kind = random.random()
     if kind < 0.4:
         spec["clusterIP"] = "None"

@@ -189,7 +189,8 @@ def end_namespace(author: Author) -> None:
     """The second namespace goes, with nobody there who would empty it first, and comes again."""
     namespace = NAMESPACES[1]
     path = f"/api/v1/namespaces/{namespace}"
-    kinds = [kind for kind in author.kinds() if kind.is_namespaced]
+    known = author.builtins if author.cannot_convert else author.kinds()
+    kinds = [kind for kind in known if kind.is_namespaced]
     for name in NAMES if kinds else ():
         kind = author.random.choice(kinds)
         author.admin("POST", kind.path(namespace), body=author.body(kind, name, **kind.make(author.random)))

@@ -40,7 +40,7 @@ from .registry.subresource import Subresources, unsupported_verb
 from .registry.virtual import VirtualResources
 from .registry.warning import Warnings
 from .requestinfo import RequestInfo
-from .resource.resource import Resource
+from .resource.resource import Resource, Superseded
 from .resource.resourcetable import ResourceTable
 from .storage import StorageError, StorageFull
 from .usage import GROUP as USAGE_GROUP
@@ -166,12 +166,22 @@ class App:
     async def _finish_resource(self, pending: Awaitable[Response], api_request: ApiRequest) -> Response:
         try:
             return await pending
+        except Superseded:
+            return await self._serve_again(api_request)
         except status.StatusError as error:
             return self._refused(error, api_request.http, api_request.warnings)
         except StorageFull as error:
             return self._refused(status.insufficient_storage(str(error)), api_request.http)
         except StorageError as error:
             return self._refused(status.unavailable(str(error)), api_request.http)
+
+    async def _serve_again(self, api_request: ApiRequest) -> Response:
+        """Serve a request as if it had come only now: what it is about is defined in another way by now."""
+        info, request = api_request.info, api_request.http
+        if self._table.get(info.group, info.version, info.resource) is None:
+            return self._refused(status.resource_not_found(), request)
+        result = self.handle(request)
+        return result if isinstance(result, Response) else await result
 
     def _authenticate(self, request: Request, info: RequestInfo) -> UserInfo:
         peer = request.peer

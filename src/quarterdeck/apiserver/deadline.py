@@ -62,7 +62,9 @@ def seconds_left(most: int) -> int:
 async def within(seconds: float | None, pending: Awaitable[Response]) -> Response:
     """The answer, or that there is none in time."""
     scope = asyncio.timeout(seconds)
-    before = _end.set(None if seconds is None else asyncio.get_running_loop().time() + seconds)
+    end = None if seconds is None else asyncio.get_running_loop().time() + seconds
+    outer = _end.get()  # of a request that is served anew
+    before = _end.set(end if outer is None or end is None else min(end, outer))
     try:
         async with scope:
             return await pending

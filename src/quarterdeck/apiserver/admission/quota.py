@@ -128,7 +128,8 @@ class QuotaAdmission:
             found = [Balance(quota) for quota in self._quotas.list(namespace)]
             # a quota that was written in an earlier attempt has been charged
             balances = [each for each in found if late is None or each.name in late]
-            batch = [waiter for waiter in batch if _is_charged(waiter, balances)]
+            # one that nobody waits for any more is not charged
+            batch = [each for each in batch if not each.settled.done() and _is_charged(each, balances)]
             if not batch:
                 return
             changed = [balance for balance in balances if balance.has_changed]

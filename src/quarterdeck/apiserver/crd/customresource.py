@@ -177,8 +177,7 @@ class CustomResource(Resource):
         )
 
     def check_create_allowed(self, name: str) -> None:
-        if self.family.is_gone:
-            raise status.resource_not_found()
+        self.check_current()
         if self.family.is_terminating:
             raise status.forbidden(
                 self.plural,
@@ -221,6 +220,10 @@ class CustomResource(Resource):
         """The apiVersion an entry was written in."""
         start = entry.body.rindex(b',"apiVersion":"') + len(b',"apiVersion":"')
         return entry.body[start:-2].decode()
+
+    @property
+    def is_superseded(self) -> bool:
+        return self.family.is_superseded
 
     @property
     def uses_webhook(self) -> bool:
@@ -360,8 +363,10 @@ class Family:
         self.group = spec["group"]
         #: equal for states of a definition that define the same
         self.identity = identity(crd)
-        #: the definition is being deleted, or was: requests under way may still refer to it
-        self.is_terminating = self.is_gone = False
+        #: the definition is being deleted
+        self.is_terminating = False
+        #: it says something else by now, or is gone: requests under way may still refer to this state
+        self.is_superseded = False
         self.converter = converter
         self.storage_version = ""
         self._schemas: dict[str, ResourceSchema] = {}

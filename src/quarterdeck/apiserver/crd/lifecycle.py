@@ -14,7 +14,7 @@ import msgspec
 
 from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
-from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.apiserver.resource.resource import Resource, Superseded
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage import (
     Bucket,
@@ -153,7 +153,7 @@ class DefinitionLifecycle:
     async def _try_reconcile(self, name: str) -> None:
         try:
             await self._reconcile(name)
-        except (WriteConflict, StorageFull):
+        except (WriteConflict, StorageFull, Superseded):
             self._look_at(name)
         except Exception:  # noqa: BLE001 - supervision point: one bad definition stops no other
             failures = self._failures[name] = self._failures.get(name, 0) + 1
@@ -326,12 +326,13 @@ class DefinitionLifecycle:
         # Watches show objects as their definition had them, so they end with it, as upstream's do.
         self._on_unserved(gone)
         if known is not None:
+            known.is_superseded = True
             known.converter.close()
 
     def _withdraw(self, name: str) -> None:
         known = self._families.pop(name, None)
         if known is not None:
-            known.is_gone = True
+            known.is_superseded = True
             gone: list[Resource] = list(known.served())
             self._table.replace_custom(gone, [])
             self._on_unserved(gone)

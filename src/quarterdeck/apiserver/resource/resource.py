@@ -20,6 +20,7 @@ from quarterdeck.apiserver.apply.configuration import merge_configuration
 from quarterdeck.apiserver.document import decoding, protobuf
 from quarterdeck.apiserver.document.typetable import struct_for
 from quarterdeck.apiserver.storage import Bucket, Entry
+from quarterdeck.errors import QuarterdeckError
 
 from .printer import Printer
 from .retiredversion import is_retired
@@ -50,6 +51,10 @@ class Undecodable(status.StatusError):
         super().__init__(400, message, reason="BadRequest")
         self.problem = problem
         self.converted = converted or problem
+
+
+class Superseded(QuarterdeckError):
+    """A resource is not served any more, or is defined in another way by now."""
 
 
 class Resource(ABC):
@@ -113,6 +118,21 @@ class Resource(ABC):
     def kind_group(self) -> str:
         """The group of the kind in validation errors: there is one Event, whatever group serves it."""
         return "" if self.group == "events.k8s.io" else self.group
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether its definition says something else by now, or is gone."""
+        return False
+
+    def check_current(self) -> None:
+        """Raises Superseded: by what it knows, fields of newer objects would be lost."""
+        if self.is_superseded:
+            raise Superseded(f"{self.qualified} is defined in another way by now")
+
+    def find(self, namespace: str, name: str) -> Entry | None:
+        """The stored object, to be changed or deleted; raises Superseded."""
+        self.check_current()
+        return self.bucket.get(namespace if self.namespaced else "", name)
 
     def not_found(self, name: str) -> status.StatusError:
         return status.not_found(self.plural, self.group, name)
@@ -183,7 +203,7 @@ class Resource(ABC):
         """A body of another kind."""
 
     def check_create_allowed(self, name: str) -> None:
-        """Raises while no new objects are accepted (a CRD that is being deleted)."""
+        """Raises while no new objects are accepted (a CRD that is being deleted), or Superseded."""
         return
 
     def selectable(self, obj: Json) -> Mapping[str, str] | None:

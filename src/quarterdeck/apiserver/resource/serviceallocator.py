@@ -23,6 +23,7 @@ _FIRST_PORT: Final = 30000
 _LAST_PORT: Final = 32767
 #: low ports are left to Services that ask for one
 _STATIC_PORTS: Final = 86
+PORT_IN_USE: Final = "provided port is already allocated"
 #: an address or a node port
 Item = str | int
 
@@ -86,7 +87,7 @@ class Lease:
                 "provided port is not in the valid range. "
                 f"The range of valid ports is {_FIRST_PORT}-{_LAST_PORT}"
             )
-        return "" if self._pool.take(port, self) else "provided port is already allocated"
+        return "" if self._pool.take(port, self) else PORT_IN_USE
 
     def end(self) -> None:
         """The write is over; what it took stays held only where it was stored."""

@@ -16,6 +16,7 @@ from .error import Compacted, StorageDamaged, StorageError, StorageFull, Storage
 from .log import Durability
 from .salvage import salvage
 from .store import Store
+from .write import decided
 
 __all__ = [
     "Bucket",
@@ -30,6 +31,7 @@ __all__ = [
     "StorageLocked",
     "Store",
     "WriteConflict",
+    "decided",
     "encode_value",
     "salvage",
 ]

@@ -63,6 +63,8 @@ class Log:
         self._inserts: dict[int, str] = {}
         self._slice = _FIRST_SLICE
         self._path = directory / DATABASE
+        #: the files that hold what is acknowledged, as they were opened
+        self._files: dict[Path, tuple[int, int]] = {}
         # What is stored includes Secrets: nobody else on the machine may read it, not even after somebody
         # has made the directory readable. SQLite's other files get the mode of the database.
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -119,6 +121,8 @@ class Log:
         self._live = {} if found is None else found.live
         self._mark = Mark(directory, instance, is_synced=self.durability is Durability.FULL)
         self._mark.create(self.last_rev)
+        log = self._path.with_name(f"{DATABASE}-wal")
+        self._files = {path: _identity(path) for path in (self._path, log) if path.exists()}
 
     def _begin_new_history(self) -> None:
         """Let revisions go on far behind those that were given out after the backup was made.
@@ -164,6 +168,7 @@ class Log:
 
     def append(self, rows: Sequence[Row]) -> None:
         """Write one batch in one transaction; durable when this returns. Blocks for the fsync."""
+        self._check_files()
         db = self._db
         if len(rows) <= _ROWS_PER_STATEMENT:
             self._insert(rows)  # a single statement is a transaction of its own
@@ -179,6 +184,18 @@ class Log:
         self.last_rev = rows[-1].rev
         if self._mark is not None:
             self._mark.write(self.last_rev)
+
+    def _check_files(self) -> None:
+        """What is written to a file that has no name any more is lost with the process."""
+        for path, opened in self._files.items():
+            try:
+                found = _identity(path)
+            except FileNotFoundError:
+                found = None
+            if found != opened:
+                raise StorageError(
+                    f"{path} was removed or replaced while the server was using it; restart it"
+                )
 
     def _insert(self, rows: Sequence[Row]) -> None:
         statement = self._inserts.get(len(rows))
@@ -353,6 +370,12 @@ class NoLog:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Which file it is, whatever its name."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
 
 
 def lock(directory: Path) -> int:

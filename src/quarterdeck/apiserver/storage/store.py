@@ -28,7 +28,7 @@ from .error import Compacted, StorageError, StorageFull, WriteConflict, is_passi
 from .log import Durability, Log, NoLog
 from .past import Past, state_before
 from .row import DELETE, PUT, Row
-from .write import Batch, Write
+from .write import Batch, Outcome, Write
 
 T = TypeVar("T")
 _log = logging.getLogger("quarterdeck.apiserver.storage")
@@ -148,27 +148,23 @@ class Store:
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
         mark: object = None,
-    ) -> asyncio.Future[Entry]:
+    ) -> Outcome:
         """Store a value if the stored revision is `expected` (0: nothing is stored, ANY: whatever)."""
-        answer = asyncio.get_running_loop().create_future()
-        return self._submit(Write(bucket, namespace, name, expected, value, answer, labels, fields, mark))
+        return self._submit(Write(bucket, namespace, name, expected, value, Outcome(), labels, fields, mark))
 
-    def delete(
-        self, bucket: Bucket, namespace: str, name: str, *, expected: int, value: bytes
-    ) -> asyncio.Future[Entry]:
+    def delete(self, bucket: Bucket, namespace: str, name: str, *, expected: int, value: bytes) -> Outcome:
         """Remove an object; `value` is its final state. The result carries the deletion's revision."""
-        answer = asyncio.get_running_loop().create_future()
-        return self._submit(Write(bucket, namespace, name, expected, value, answer, is_delete=True))
+        return self._submit(Write(bucket, namespace, name, expected, value, Outcome(), is_delete=True))
 
-    def _submit(self, write: Write) -> asyncio.Future[Entry]:
+    def _submit(self, write: Write) -> Outcome:
         if self._failure is not None:
-            write.future.set_exception(self._refusal())
-            return write.future
+            write.outcome.set_exception(self._refusal())
+            return write.outcome
         self._queue.append(write)
         if not self._scheduled and self._committing is None:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
-        return write.future
+        return write.outcome
 
     def _flush(self) -> None:
         self._scheduled = False
@@ -179,15 +175,16 @@ class Store:
         states: dict[tuple[str, str, str], Entry | None] = {}
         rev = self.rev
         for write in queue:
-            if write.future.done():  # the caller gave up before anything happened
+            if write.outcome.done():  # the caller gave up before anything happened
                 continue
+            write.outcome.is_under_way = True
             bucket = write.bucket
             place = (bucket.prefix, write.namespace, write.name)
             current = states[place] if place in states else bucket.get(write.namespace, write.name)
             stored = 0 if current is None else current.rev
             if write.expected not in (stored, ANY) or (write.is_delete and current is None):
                 # answered with the batch: a reason that is in it can be seen only when it is durable
-                batch.refused.append((write.future, WriteConflict(write.name, current)))
+                batch.refused.append((write.outcome, WriteConflict(write.name, current)))
                 continue
             rev += 1
             create_rev = rev if current is None else current.create_rev
@@ -218,14 +215,14 @@ class Store:
                     write.value,
                 )
             )
-            batch.accepted.append((write.future, entry))
+            batch.accepted.append((write.outcome, entry))
         if not batch.rows:
             batch.answer()
             return
         if self._thread is None:
             try:
                 self._log.append(batch.rows)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, StorageError) as error:
                 self._fail(error, batch)
                 return
             self._publish(batch)
@@ -248,9 +245,9 @@ class Store:
         # memory still equals what is durable; going on would let the two part ways
         self._stop_writes(error)
         queue, self._queue = self._queue, []
-        for future in [*batch.futures(), *(write.future for write in queue)]:
-            if not future.done():
-                future.set_exception(self._refusal())
+        for outcome in [*batch.outcomes(), *(write.outcome for write in queue)]:
+            if not outcome.done():
+                outcome.set_exception(self._refusal())
 
     def _stop_writes(self, error: BaseException) -> None:
         if not is_passing(error):

@@ -5,11 +5,39 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from .bucket import Bucket
 from .entry import Entry, Event
 from .error import WriteConflict
 from .row import Row
+
+
+class Outcome(asyncio.Future[Entry]):
+    """What becomes of a write.
+
+    Who stops waiting takes the write back, unless it is on its way to the disk: then it is waited for, so
+    that what was taken for it is kept until it is certain whether it is stored; see `decided` for the answer.
+    """
+
+    __slots__ = ("is_under_way",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_under_way = False
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        return not self.is_under_way and super().cancel(msg)
+
+
+async def decided(outcome: Outcome) -> Entry:
+    """What was stored, also for a request whose time is up, or whose client has gone, meanwhile."""
+    try:
+        return await outcome
+    except asyncio.CancelledError:
+        if not outcome.done() or outcome.cancelled():
+            raise
+        return outcome.result()
 
 
 @dataclass(slots=True, eq=False)
@@ -21,8 +49,8 @@ class Write:
     name: str
     expected: int
     value: bytes
-    future: asyncio.Future[Entry]
-    """Answered when it is durable."""
+    outcome: Outcome
+    """Known when it is durable."""
     labels: Mapping[str, str] | None = None
     fields: Mapping[str, str] | None = None
     mark: object = None
@@ -35,18 +63,16 @@ class Batch:
 
     rows: list[Row] = field(default_factory=list)
     events: list[tuple[Bucket, Event]] = field(default_factory=list)
-    accepted: list[tuple[asyncio.Future[Entry], Entry]] = field(default_factory=list)
-    refused: list[tuple[asyncio.Future[Entry], WriteConflict]] = field(default_factory=list)
+    accepted: list[tuple[Outcome, Entry]] = field(default_factory=list)
+    refused: list[tuple[Outcome, WriteConflict]] = field(default_factory=list)
 
     def answer(self) -> None:
         """It is durable: tell those who wait."""
-        for future, entry in self.accepted:
-            if not future.done():
-                future.set_result(entry)
-        for future, conflict in self.refused:
-            if not future.done():
-                future.set_exception(conflict)
+        for outcome, entry in self.accepted:
+            outcome.set_result(entry)
+        for outcome, conflict in self.refused:
+            outcome.set_exception(conflict)
 
-    def futures(self) -> Iterator[asyncio.Future[Entry]]:
-        for future, _ in (*self.accepted, *self.refused):
-            yield future
+    def outcomes(self) -> Iterator[Outcome]:
+        for outcome, _ in (*self.accepted, *self.refused):
+            yield outcome

@@ -164,6 +164,32 @@ async def test_what_is_stored_stays_taken_until_it_is_deleted(api: Api) -> None:
     assert api.held() == before
 
 
+LOCAL = {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}
+
+
+async def test_a_health_check_port_that_is_asked_for_belongs_to_one_service(api: Api) -> None:
+    """Statuses and texts are those of kube-apiserver 1.36.3."""
+
+    async def create(name: str, **spec: Any) -> str:
+        code, answer = await api("POST", SERVICES, service(name, **spec))
+        return "" if code == 201 else f"{code} {answer['message'].rpartition('NodePort ')[2]}"
+
+    taken = "provided port is already allocated"
+    assert await create("a", **LOCAL, healthCheckNodePort=31111) == ""
+    assert await create("b", **LOCAL, healthCheckNodePort=31111) == f"500 31111: {taken}"
+    ports = [{"port": 1, "nodePort": 31112}]
+    assert await create("c", **LOCAL, healthCheckNodePort=31112, ports=ports) == f"500 31112: {taken}"
+    assert (await create("d", **LOCAL, healthCheckNodePort=80)).startswith("500 80: provided port is not in")
+    code, answer = await api(
+        "PATCH", f"{SERVICES}/a", {"spec": {"ports": [{"port": 80, "nodePort": 31111}]}}, MERGE
+    )
+    assert (code, answer["message"].endswith(f"31111: {taken}")) == (422, True)
+    assert await create("e", **LOCAL, allocateLoadBalancerNodePorts=False) == ""
+    assert (await api("GET", f"{SERVICES}/e"))[1]["spec"]["healthCheckNodePort"]
+    await api("PATCH", f"{SERVICES}/a", {"spec": {"type": "ClusterIP", "externalTrafficPolicy": None}}, MERGE)
+    assert await create("f", **LOCAL, healthCheckNodePort=31111) == ""
+
+
 async def test_applies_that_create_an_object_at_once_all_succeed(api: Api) -> None:
     def body(number: int) -> Json:
         return {

@@ -187,6 +187,25 @@ async def test_when_the_budget_is_used_up_the_slowest_are_cut_off(
     assert cluster.server.app._watcher._unsent.bytes == 0
 
 
+async def test_what_a_webhook_has_converted_counts_until_it_is_sent(
+    cluster: TestCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WatchForm, "is_direct", lambda *_: False)
+    size = 100_000
+    for number in range(5):
+        await cluster.client.create(_map(f"m{number}", text="x" * size))
+    readers = [_open(cluster) for _ in range(3)]
+    await asyncio.sleep(0.1)
+    assert cluster.server.app._watcher._unsent.bytes > 3 * 5 * size, "each stream has its own"
+    for reader in readers:
+        for _ in range(10):
+            reader.take()
+            await asyncio.sleep(0)
+        assert len(reader.names()) == 5
+        reader.finish()
+    assert cluster.server.app._watcher._unsent.bytes == 0
+
+
 async def test_a_reader_that_takes_nothing_of_an_initial_state_is_cut_off(
     cluster: TestCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

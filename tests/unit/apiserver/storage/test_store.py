@@ -446,3 +446,25 @@ def test_a_backup_begins_a_new_history_that_no_earlier_revision_belongs_to(tmp_p
         await again.close()
 
     run(scenario())
+
+
+@pytest.mark.parametrize("durability", [Durability.NORMAL, Durability.FULL])
+@pytest.mark.parametrize("file", ["state.db", "state.db-wal"])
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_nothing_is_acknowledged_after_the_files_were_removed_or_replaced(
+    tmp_path: Path, durability: Durability, file: str, is_replaced: bool
+) -> None:
+    async def scenario() -> None:
+        store = Store(tmp_path, durability)
+        bucket = store.bucket("", "things", namespaced=True)
+        await store.put(bucket, "a", "x", value("x"), expected=0)
+        (tmp_path / file).rename(tmp_path / "away")
+        if is_replaced:
+            (tmp_path / file).write_bytes((tmp_path / "away").read_bytes())
+        with pytest.raises(StorageError, match=rf"{file} was removed or replaced .*; restart it"):
+            await store.put(bucket, "a", "y", value("y"), expected=0)
+        assert (bucket.get("a", "x") is not None, bucket.get("a", "y")) == (True, None)
+        assert store.is_stuck
+        await store.close()
+
+    run(scenario())

@@ -9,7 +9,7 @@ from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.metadata import (
     invalid_json,
 )
-from quarterdeck.apiserver.resource.serviceallocator import AddressPool, Lease
+from quarterdeck.apiserver.resource.serviceallocator import PORT_IN_USE, AddressPool, Lease
 from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.apiserver.status import internal
 from quarterdeck.apiserver.status import invalid as invalid_status
@@ -111,8 +111,9 @@ def allocate(service: Json, old: Json | None, ctx: WriteContext) -> None:
     ctx.at_end(lease.end)
     if wants_address:
         _allocate_addresses(spec, name, lease, changing=bool(before.get("clusterIPs")))
-    if wants_ports:
-        _allocate_ports(spec, before, name, lease)
+    taken = _allocate_ports(spec, before, name, lease) if wants_ports else set()
+    if needs_health_check(spec):
+        _allocate_health_check(spec, before, taken, lease)
 
 
 def _fill_families(spec: Json, old: Mapping[str, Any] | None, name: str) -> None:
@@ -182,7 +183,8 @@ def _allocate_addresses(spec: Json, name: str, lease: Lease, *, changing: bool) 
     spec["clusterIPs"] = [address]
 
 
-def _allocate_ports(spec: Json, old: Mapping[str, Any], name: str, lease: Lease) -> None:
+def _allocate_ports(spec: Json, old: Mapping[str, Any], name: str, lease: Lease) -> set[int]:
+    """Fills in the node ports; returns all that the Service has."""
     kept = {port.get("nodePort") for port in old.get("ports") or ()}
     automatic = spec.get("type") == "NodePort" or (
         spec.get("type") == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False
@@ -205,12 +207,24 @@ def _allocate_ports(spec: Json, old: Mapping[str, Any], name: str, lease: Lease)
                 raise internal(f"failed to allocate a nodePort: {error}") from error
             port["nodePort"] = number
             by_port[port.get("port") or 0] = number
-        elif number not in kept and number not in taken and (why := lease.take_port(number)):
-            path = f"spec.ports[{index}].nodePort"
-            raise invalid_status("Service", "", name, [invalid(path, number, why)])
+        elif number not in kept and number not in taken:
+            is_own = number == old.get("healthCheckNodePort")
+            if why := PORT_IN_USE if is_own else lease.take_port(number):
+                path = f"spec.ports[{index}].nodePort"
+                raise invalid_status("Service", "", name, [invalid(path, number, why)])
         taken.add(number)
-    if needs_health_check(spec) and not spec.get("healthCheckNodePort"):
-        try:
-            spec["healthCheckNodePort"] = lease.next_port()
-        except LookupError as error:
-            raise internal(f"failed to allocate a HealthCheck NodePort: {error}") from error
+    return taken
+
+
+def _allocate_health_check(spec: Json, old: Mapping[str, Any], node_ports: set[int], lease: Lease) -> None:
+    wanted = spec.get("healthCheckNodePort")
+    if wanted and needs_health_check(old):
+        return  # it is kept; a change is refused by validation
+    if wanted:
+        if why := PORT_IN_USE if wanted in node_ports else lease.take_port(wanted):
+            raise internal(f"failed to allocate requested HealthCheck NodePort {wanted}: {why}")
+        return
+    try:
+        spec["healthCheckNodePort"] = lease.next_port()
+    except LookupError as error:
+        raise internal(f"failed to allocate a HealthCheck NodePort: {error}") from error

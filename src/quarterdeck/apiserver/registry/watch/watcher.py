@@ -233,9 +233,12 @@ class WatchStream:
         """Send events as the reader takes them; TimeoutError if it does not in time."""
         form, turn = self._form, TimeSlice()
         if not form.is_direct(event.entry for event in events):
-            for line in await form.converted_lines(events):
-                await self._room(patience)
+            converted = await form.converted_lines(events)
+            held = sum(map(len, converted))
+            for line in converted:
+                await self._room(patience, held)
                 self._write(line)
+                held -= len(line)
             return
         lines: list[bytes] = []
         size = 0
@@ -267,12 +270,12 @@ class WatchStream:
                 await self._room(patience)
                 self._write(large.data[place : place + PIECE])
 
-    async def _room(self, patience: float | None) -> None:
-        """Wait until the reader can be written to."""
+    async def _room(self, patience: float | None, held: int = 0) -> None:
+        """Wait until the reader can be written to; meanwhile the stream has so many bytes for itself."""
         writer = self._writer
         if writer is None or not writer.is_full:
             return
-        self._unsent.wait(self, writer.buffered())
+        self._unsent.wait(self, writer.buffered() + held)
         try:
             async with asyncio.timeout(patience):
                 await writer.drain()

@@ -120,7 +120,7 @@ class Changer:
     ) -> tuple[Entry | None, Json, int]:
         """WriteConflict when somebody else was faster."""
         resource, info = request.resource, request.info
-        entry = resource.bucket.get(info.namespace if resource.namespaced else "", info.name)
+        entry = resource.find(info.namespace, info.name)
         with Context(request, self._cluster, dry_run=options.dry_run) as context:
             if entry is None:
                 return *await self._create_missing(context, options, transform, manner), 201

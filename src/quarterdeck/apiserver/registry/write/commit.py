@@ -8,7 +8,7 @@ from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.registry.write.storedsize import ROOMY, too_large
 from quarterdeck.apiserver.resource.resource import Resource
-from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
+from quarterdeck.apiserver.storage import Entry, Store, WriteConflict, decided
 from quarterdeck.wire.wallclock import timestamp
 
 _OWN_MANAGER = "kube-apiserver"
@@ -32,8 +32,10 @@ class Commits:
         return await self._put_value(resource, obj, value, expected)
 
     async def remove(self, resource: Resource, entry: Entry) -> None:
-        await self._store.delete(
-            resource.bucket, entry.namespace, entry.name, expected=entry.rev, value=entry.value()
+        await decided(
+            self._store.delete(
+                resource.bucket, entry.namespace, entry.name, expected=entry.rev, value=entry.value()
+            )
         )
 
     async def update_stored(
@@ -77,15 +79,17 @@ class Commits:
     async def _put_value(self, resource: Resource, obj: Json, value: bytes, expected: int) -> Entry:
         meta = obj["metadata"]
         labels: Mapping[str, str] = meta.get("labels") or {}
-        entry = await self._store.put(
-            resource.bucket,
-            meta.get("namespace", ""),
-            meta["name"],
-            value,
-            expected=expected,
-            labels=labels,
-            fields=resource.selectable(obj),
-            mark=resource.written_mark,
+        entry = await decided(
+            self._store.put(
+                resource.bucket,
+                meta.get("namespace", ""),
+                meta["name"],
+                value,
+                expected=expected,
+                labels=labels,
+                fields=resource.selectable(obj),
+                mark=resource.written_mark,
+            )
         )
         meta["resourceVersion"] = str(entry.rev)
         return entry

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from quarterdeck.api.jsonobject import Json
@@ -21,7 +23,7 @@ from quarterdeck.apiserver.registry.request import ApiRequest, check_dry_run
 from quarterdeck.apiserver.registry.write.context import Context
 from quarterdeck.apiserver.resource.resource import Resource, not_registered, parse_body
 from quarterdeck.apiserver.resource.strategy import ClusterState
-from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
+from quarterdeck.apiserver.storage import Entry, Store, WriteConflict, decided
 from quarterdeck.wire import fielderror, gostyle, wallclock
 from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.http import Response
@@ -230,18 +232,31 @@ class Deleter:
         *,
         is_admitted: bool = False,
     ) -> tuple[Json, bool]:
-        """Delete one object; returns its last state and whether it is gone."""
-        resource = request.resource
-        namespace = request.info.namespace if resource.namespaced else ""
+        """Delete one object; returns its last state and whether it is gone.
+
+        With `is_admitted` nobody is asked: what was asked about is something else, an eviction.
+        """
         _warn(request, options)
+        admit = None if is_admitted else partial(self._admit, request, name, options)
+        return await self._delete(request, name, options, admit)
+
+    async def _delete(
+        self,
+        request: ApiRequest,
+        name: str,
+        options: DeleteOptions,
+        admit: Callable[[Json], Awaitable[None]] | None,
+        admitted_rev: int = 0,
+    ) -> tuple[Json, bool]:
+        """`admit` is asked about every state that may be deleted, but not again about `admitted_rev`."""
+        resource = request.resource
         while True:
-            entry = resource.bucket.get(namespace, name)
+            entry = resource.find(request.info.namespace, name)
             if entry is None:
                 raise resource.not_found(name)
             [old] = await resource.read_many([entry])
-            if not is_admitted:
-                await self._admit(request, name, old, options)
-                is_admitted = True
+            if admit is not None and entry.rev != admitted_rev:
+                await admit(old)
             options.check_preconditions(resource, old)
             context = Context(request, self._cluster, dry_run=options.dry_run)
             obj, is_gone = self._mark(resource, old, options, context)
@@ -255,29 +270,33 @@ class Deleter:
                         await self._put(resource, entry, obj)
                 elif not is_gone:
                     await self._put(resource, entry, obj)
-                else:  # both or none: a client that goes away meanwhile leaves nothing half done
-                    await asyncio.shield(self._put_and_remove(resource, entry, obj))
+                else:
+                    await _to_the_end(self._put_and_remove(resource, entry, obj))
             except WriteConflict:
                 continue
             return obj, is_gone
 
     async def _put(self, resource: Resource, entry: Entry, obj: Json) -> Entry:
-        stored = await self._store.put(
-            resource.bucket,
-            entry.namespace,
-            entry.name,
-            await resource.to_value(obj),
-            expected=entry.rev,
-            labels=obj["metadata"].get("labels") or {},
-            fields=resource.selectable(obj),
-            mark=resource.written_mark,
+        stored = await decided(
+            self._store.put(
+                resource.bucket,
+                entry.namespace,
+                entry.name,
+                await resource.to_value(obj),
+                expected=entry.rev,
+                labels=obj["metadata"].get("labels") or {},
+                fields=resource.selectable(obj),
+                mark=resource.written_mark,
+            )
         )
         obj["metadata"]["resourceVersion"] = str(stored.rev)
         return stored
 
     async def _remove(self, resource: Resource, entry: Entry, obj: Json) -> None:
-        gone = await self._store.delete(
-            resource.bucket, entry.namespace, entry.name, expected=entry.rev, value=entry.value()
+        gone = await decided(
+            self._store.delete(
+                resource.bucket, entry.namespace, entry.name, expected=entry.rev, value=entry.value()
+            )
         )
         obj["metadata"]["resourceVersion"] = str(gone.rev)
 
@@ -328,7 +347,7 @@ class Deleter:
         strategy.mark_deleted(obj, context)
         return obj, is_gone
 
-    async def _admit(self, request: ApiRequest, name: str, old: Json, options: DeleteOptions) -> None:
+    async def _admit(self, request: ApiRequest, name: str, options: DeleteOptions, old: Json) -> None:
         resource = request.resource
         if not self._admission.needs_admission(resource.group, resource.plural, "", "DELETE", request.user):
             return
@@ -360,20 +379,25 @@ class Deleter:
         turn = TimeSlice()
         try:
             for entry in entries:
-                current = resource.bucket.get(entry.namespace, entry.name)
+                current = resource.find(entry.namespace, entry.name)
                 if current is None:
                     continue
                 [old] = await resource.read_many([current])
                 scoped = request.for_object(entry.namespace, entry.name)
                 # One after the other: a refusal keeps all behind it. Only the commits are shared.
                 # Its name is not shown: upstream asks about the collection.
-                await self._admit(scoped, "", old, options)
+                admit = partial(self._admit, scoped, "", options)
+                await admit(old)
                 options.check_preconditions(resource, old)
-                work = self.delete_object(scoped, entry.name, options, is_admitted=True)
+                work = self._delete(scoped, entry.name, options, admit, current.rev)
                 deletions.append(asyncio.create_task(work))
                 if len(deletions) == _TOGETHER:
                     await _all_deleted(deletions)
                 await turn.end()
+        except asyncio.CancelledError:  # what is not on its way to the disk yet is left undone
+            for deletion in deletions:
+                deletion.cancel()
+            raise
         finally:
             await _all_deleted(deletions)
         return await documents_response(request, entries, metadata)
@@ -392,6 +416,16 @@ def _shorten(meta: Json, current: int, requested: int) -> None:
 def _warn(request: ApiRequest, options: DeleteOptions) -> None:
     if request.resource.kind == "Job" and options.policy is None and options.orphan is None:
         request.warn(JOB_WARNING)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do all of something or nothing, and tell what came of it, whoever stops waiting meanwhile."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        task.result()
 
 
 async def _all_deleted(deletions: list[asyncio.Task[Any]]) -> None:

@@ -50,8 +50,8 @@ class Writer:
             try:
                 entry, obj = await self._creator.create(context, options, obj)
             except WriteConflict as taken:
-                resource, current = request.resource, taken.current
-                is_deleting = current is not None and current.is_deleting
+                resource = request.resource
+                is_deleting = await _is_known_to_be_deleted(resource, taken.current)
                 raise status.already_exists(
                     resource.plural, resource.group, taken.name, is_deleting=is_deleting
                 ) from None
@@ -100,6 +100,17 @@ class Writer:
     ) -> Json:
         """Change a stored object for the server itself, without admission; see `Commits`."""
         return await self._commits.update_stored(resource, namespace, name, change, owns_status=owns_status)
+
+
+async def _is_known_to_be_deleted(resource: Resource, entry: Entry | None) -> bool:
+    """Whether an object is being deleted; what cannot be converted is not known to be, as upstream."""
+    if entry is None or not entry.is_deleting:
+        return False
+    try:
+        await resource.read_many([entry])
+    except status.StatusError:
+        return False
+    return True
 
 
 async def _response(request: ApiRequest, code: int, entry: Entry | None, obj: Json) -> Response:
