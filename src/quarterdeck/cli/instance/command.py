@@ -24,7 +24,9 @@ def add_command(commands: Any) -> None:
     ):
         parser = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
         if name != "status":
-            parser.add_argument("name", nargs="?", default="", help="of the cluster; needed if several run")
+            parser.add_argument(
+                "name", nargs="?", default="", help="name of the cluster; needed if several run"
+            )
         if name == "logs":
             parser.add_argument(
                 "-f", "--follow", action="store_true", help="show new lines until the cluster ends"

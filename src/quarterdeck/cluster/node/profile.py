@@ -24,7 +24,7 @@ import msgspec
 from quarterdeck.api import EMPTY_MAP, FrozenMap, Quantity
 from quarterdeck.cluster.node import names
 from quarterdeck.cluster.nodetaint import NodeTaint
-from quarterdeck.errors import ConfigError
+from quarterdeck.errors import ConfigError, reason_of
 
 __all__ = ["USUAL_CAPACITY", "NodePool", "NodeSettings", "PlannedNode", "read_profile"]
 
@@ -121,7 +121,7 @@ def read_profile(document: Any) -> tuple[NodePool, ...]:
     try:
         pools = msgspec.convert(document, _Profile).nodes
     except msgspec.ValidationError as error:
-        raise ConfigError(f"node profile: {error}") from error
+        raise ConfigError(f"node profile: {reason_of(error)}") from error
     seen: set[str] = set()
     for i, pool in enumerate(pools):
         where = f"node profile: nodes[{i}]"

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quarterdeck.errors import ConfigError
+from quarterdeck.errors import ConfigError, reason_of
 
 if TYPE_CHECKING:
     from quarterdeck.scheduler.plan import Change, Recorded
@@ -39,11 +39,19 @@ RESERVE = """\
 The program of pods that reserve shared GPUs: find out which device the device plugin gave this container,
 write it into the annotation of its pod ($POD_NAMESPACE/$POD_NAME), and hold it until the pod ends.
 """
+EPILOG = """\
+examples:
+  quarterdeck scheduler explain trainjob/resnet
+  quarterdeck scheduler simulate --add-nodes node-0=4
+  quarterdeck scheduler snapshot -f cluster.json
+
+docs: {docs}/scheduler/
+"""
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "scheduler", help="ask the gang scheduler: snapshot, replay, explain, simulate"
+        "scheduler", help="ask the gang scheduler: snapshot, replay, explain, simulate", epilog=EPILOG
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     snapshot = actions.add_parser(
@@ -72,14 +80,22 @@ def add_command(commands: Any) -> None:
 
 def _add_reserve(actions: Any) -> None:
     reserve = actions.add_parser("reserve", help="the program of a GPU reservation pod", description=RESERVE)
-    reserve.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    reserve.add_argument("--context", default="", help="context of the kubeconfig")
+    reserve.add_argument(
+        "--kubeconfig",
+        type=Path,
+        help="kubeconfig of the cluster (default: $KUBECONFIG, the pod's, ~/.kube/config)",
+    )
+    reserve.add_argument("--context", default="", help="context of the kubeconfig (default: its current one)")
     reserve.set_defaults(run=run_reserve)
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    parser.add_argument("--context", default="", help="context of the kubeconfig")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        help="kubeconfig of the cluster (default: $KUBECONFIG, the pod's, ~/.kube/config)",
+    )
+    parser.add_argument("--context", default="", help="context of the kubeconfig (default: its current one)")
     parser.add_argument("--config", type=Path, help="the operator's settings: operators: {kai: {...}}")
 
 
@@ -243,7 +259,7 @@ def _read_cluster(arguments: argparse.Namespace) -> Recorded:
     try:
         settings = msgspec.convert(read_settings(arguments.config).operators.get("kai") or {}, KaiSettings)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{arguments.config}: operators.kai: {error}") from error
+        raise ConfigError(f"{arguments.config}: operators.kai: {reason_of(error)}") from error
 
     async def read() -> Recorded:
         config = Config.load(arguments.kubeconfig or "", context=arguments.context)
@@ -321,10 +337,8 @@ def _manifests(file: Path) -> Change:
 
     try:
         documents = [each for each in yaml.safe_load_all(file.read_text()) if each]
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{file}: {error}") from error
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"{file}: {reason_of(error)}") from error
 
     def change(snapshot: Any) -> Any:
         for document in documents:

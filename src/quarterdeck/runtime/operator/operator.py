@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from quarterdeck.api import Resource
-from quarterdeck.errors import ConfigError
+from quarterdeck.errors import ConfigError, reason_of
 from quarterdeck.runtime.cache.options import KindOptions
 from quarterdeck.runtime.rbac import Rule
 
@@ -78,7 +78,7 @@ class OperatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.convert(self.settings, kind)
         except msgspec.ValidationError as error:
-            raise ConfigError(f"operators.{self.name}: {error}") from error
+            raise ConfigError(f"operators.{self.name}: {reason_of(error)}") from error
 
 
 class OperatorWebhooks(msgspec.Struct, frozen=True, kw_only=True):
