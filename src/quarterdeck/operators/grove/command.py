@@ -121,7 +121,9 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--namespace", default="grove-system", help="of the operator (default: %(default)s)")
+    parser.add_argument(
+        "--namespace", default="grove-system", help="namespace of the operator (default: %(default)s)"
+    )
     parser.add_argument(
         "--watch-namespaces",
         type=lambda text: tuple(dict.fromkeys(text.split(","))),

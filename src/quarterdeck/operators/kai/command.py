@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quarterdeck.errors import ConfigError, reason_of
 
 if TYPE_CHECKING:
-    from quarterdeck.scheduler.plan import Change, Recorded
+    from quarterdeck.scheduler.plan import Change, Explanation, Recorded, Remedy
 
 SNAPSHOT = """\
 Record what the scheduler sees of a cluster: nodes, queues, groups, pods, as far as they matter to it. No
@@ -64,18 +65,30 @@ def add_command(commands: Any) -> None:
     replay.add_argument("file", type=Path)
     replay.set_defaults(run=run_replay)
     explain = actions.add_parser("explain", help="say why a gang waits", description=EXPLAIN)
-    explain.add_argument("kind", choices=("podgroup",), metavar="podgroup")
-    explain.add_argument("name", help="of the pod group, or NAMESPACE/NAME")
-    explain.add_argument("-n", "--namespace", default="default", help="(default: %(default)s)")
+    explain.add_argument(
+        "name",
+        nargs="+",
+        metavar="NAME",
+        help="a gang as `quarterdeck top` calls it, or KIND/NAME: trainjob/resnet, jobset/resnet, pcs/chat, "
+        "podgroup/resnet; also KIND NAME, and NAMESPACE/NAME",
+    )
+    _add_namespace(explain)
     _add_source(explain)
     explain.set_defaults(run=run_explain)
     simulate = actions.add_parser(
         "simulate", help="say what a change would start or evict", description=SIMULATE
     )
     _add_changes(simulate)
+    _add_namespace(simulate)
     _add_source(simulate)
     simulate.set_defaults(run=run_simulate)
     _add_reserve(actions)
+
+
+def _add_namespace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-n", "--namespace", default="default", help="namespace of the gang (default: %(default)s)"
+    )
 
 
 def _add_reserve(actions: Any) -> None:
@@ -101,7 +114,13 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--snapshot", type=Path, help="a recorded snapshot instead of a cluster")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "json"),
+        default="table",
+        help="form of the output (default: table)",
+    )
     _add_cluster(parser)
 
 
@@ -113,20 +132,30 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
         metavar="NODE=COUNT",
         help="add COUNT empty nodes that are like NODE",
     )
-    parser.add_argument("--remove-node", action="append", default=[], metavar="NODE")
+    parser.add_argument(
+        "--remove-node", action="append", default=[], metavar="NODE", help="take this node away"
+    )
+    parser.add_argument(
+        "--end",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="let this gang end: a name as for `explain`, such as trainjob/resnet",
+    )
     parser.add_argument(
         "--queue",
         action="append",
         default=[],
         metavar="NAME:FIELD=VALUE,…",
-        help="such as vision:gpu.quota=16,priority=200",
+        help="change a queue, such as vision:gpu.quota=16,priority=200",
     )
     parser.add_argument(
         "--gang",
         action="append",
         default=[],
         metavar="NAME:FIELD=VALUE,…",
-        help="queue (required), pods, min, gpu, cpu, memory, priority, topology, required, preferred",
+        help="submit a gang; the fields are queue (required), pods, min, gpu, cpu, memory, priority, topology, "
+        "required, preferred",
     )
     parser.add_argument(
         "--apply", action="append", default=[], type=Path, metavar="FILE", help="manifests to apply before"
@@ -185,28 +214,35 @@ def run_replay(arguments: argparse.Namespace) -> int:
 def run_explain(arguments: argparse.Namespace) -> int:
     import msgspec
 
-    from quarterdeck.api import Key
     from quarterdeck.errors import SchemaError
-    from quarterdeck.scheduler.plan import explain, remedies
+    from quarterdeck.scheduler.plan import explain, gangs_named, remedies
 
-    namespace, _, name = arguments.name.rpartition("/")
-    key = Key(namespace or arguments.namespace, name)
     recorded = _recorded(arguments)
+    name = "/".join(arguments.name)
+    if name.count("/") > 1:
+        name = name.partition("/")[2]  # podgroup NAMESPACE/NAME
     try:
-        found = explain(recorded, key)
+        keys = gangs_named(recorded.snapshot, name, arguments.namespace)
+        found = [(explain(recorded, key), remedies(recorded, key)) for key in keys]
     except SchemaError as error:
         raise ConfigError(str(error)) from error
-    cures = remedies(recorded, key)
     if arguments.output == "json":
-        _print({**msgspec.structs.asdict(found), "remedies": cures}, "json")
+        documents = [{**msgspec.structs.asdict(each), "remedies": cures} for each, cures in found]
+        _print(documents[0] if len(documents) == 1 else documents, "json")
         return 0
+    for place, (each, cures) in enumerate(found):
+        print("\n" * bool(place), end="")
+        _print_explanation(each, cures)
+    return 0
+
+
+def _print_explanation(found: Explanation, cures: Sequence[Remedy]) -> None:
     print(found.text())
     if cures:
         print("what would start it:")
     for each in cures:
         evicts = f" (and would move or evict {', '.join(each.evicts)})" if each.evicts else ""
         print(f"  {each.text}{evicts}")
-    return 0
 
 
 def run_simulate(arguments: argparse.Namespace) -> int:
@@ -274,7 +310,7 @@ def _read_cluster(arguments: argparse.Namespace) -> Recorded:
 
 
 def _changes(arguments: argparse.Namespace) -> list[Change]:
-    from quarterdeck.scheduler.plan import add_nodes, change_queue, remove_nodes
+    from quarterdeck.scheduler.plan import add_nodes, change_queue, end_gangs, remove_nodes
 
     changes: list[Change] = [_manifests(file) for file in arguments.apply]
     for text in arguments.add_nodes:
@@ -284,6 +320,8 @@ def _changes(arguments: argparse.Namespace) -> list[Change]:
         changes.append(add_nodes(like, int(count)))
     if arguments.remove_node:
         changes.append(remove_nodes(*arguments.remove_node))
+    if arguments.end:
+        changes.append(end_gangs(*arguments.end, namespace=arguments.namespace))
     for text in arguments.queue:
         changes.append(change_queue(*_fields("--queue", text)))
     for text in arguments.gang:

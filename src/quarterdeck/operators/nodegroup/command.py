@@ -51,7 +51,11 @@ def add_command(commands: Any) -> None:
         "CloudStatic when an old Hybrid group is converted to v1",
     )
     parser.add_argument(
-        "-o", "--output", choices=("yaml", "json"), default="yaml", help="default: %(default)s"
+        "-o",
+        "--output",
+        choices=("yaml", "json"),
+        default="yaml",
+        help="form of the output (default: %(default)s)",
     )
     parser.set_defaults(run=run)
 
