@@ -43,7 +43,7 @@ _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "status": ("status",),
     "down": ("down", "down my-cluster"),
-    "logs": ("logs --follow",),
+    "logs": ("logs --follow", "logs trainjob/resnet"),
     "kubeconfig": ("kubeconfig > kubeconfig.yaml",),
     "demo": ("demo", "demo --once --operators kai", "demo --local"),
     "examples": (

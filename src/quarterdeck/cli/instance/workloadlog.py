@@ -1,4 +1,4 @@
-"""The logs of a workload's pods, by the name that `quarterdeck top` shows: `quarterdeck logs trainjob/resnet`."""
+"""The logs of a workload by the name that `quarterdeck top` shows: `quarterdeck logs trainjob/resnet`."""
 
 from __future__ import annotations
 

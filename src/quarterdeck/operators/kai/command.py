@@ -154,7 +154,7 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME:FIELD=VALUE,…",
-        help="submit a gang; the fields are queue (required), pods, min, gpu, cpu, memory, priority, topology, "
+        help="submit a gang of these: queue (required), pods, min, gpu, cpu, memory, priority, topology, "
         "required, preferred",
     )
     parser.add_argument(
