@@ -64,6 +64,8 @@ class OperatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     watch_namespaces: tuple[str, ...] = ()
     """The namespaces that this installation serves, beside others that serve others; empty serves all. The
     cache holds no others; what has no namespace is shared with the other installations."""
+    companions: frozenset[str] = frozenset()
+    """The operators that run in the same program."""
     is_embedded: bool = False
     """Whether the cluster is the embedded one, which has no cloud and no machines: simulate them."""
 
