@@ -8,7 +8,7 @@
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/pyproject.toml" | head -n 1)
+version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' "$here/src/quarterdeck/__init__.py")
 name=quarterdeck:$version
 
 made_base() {

@@ -52,6 +52,7 @@ that come from a server, which are kept word for word.
 This module imports nothing of ours: every room may use it.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from typing import Any, ClassVar, Final, Self
@@ -424,8 +425,46 @@ class ForeignObject(ReconcileError):
 
 
 def reason_of(error: BaseException) -> str:
-    """What an error says to people: the operating system's words without its number and a path."""
-    return (isinstance(error, OSError) and error.strerror) or str(error)
+    """What an error says to people, in one line.
+
+    The operating system's words come without its number and a path, those of PyYAML with the place instead of
+    a picture of it, and those of msgspec with the field in front and the names that users know for types.
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    mark = getattr(error, "problem_mark", None)
+    if mark is not None:
+        return (
+            f"line {mark.line + 1}, column {mark.column + 1}: {getattr(error, 'problem', None) or 'not YAML'}"
+        )
+    return _field_reason(str(error)) if isinstance(error, msgspec.MsgspecError) else str(error)
+
+
+def _field_reason(text: str) -> str:
+    """A sentence of msgspec in our words."""
+    text, _, place = text.partition(" - at `")
+    path = place.rstrip("`").removeprefix("$").lstrip(".")
+    if found := re.fullmatch(r"Expected `(.+)`, got `(.+)`", text):
+        wanted, given = (_TYPE_NAMES.get(name, name) for name in found.groups())
+        text = f"must be {wanted.replace(' | null', ' or null')}, not {given}"
+    elif found := re.fullmatch(r"Object contains unknown field `(.+)`", text):
+        text = f"unknown field {found[1]}"
+    elif found := re.fullmatch(r"Object missing required field `(.+)`", text):
+        text = f"the field {found[1]} is missing"
+    else:
+        text = text[:1].lower() + text[1:].replace("`", "")
+    return f"{path}: {text}" if path else text
+
+
+_TYPE_NAMES: Final = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+    "null": "nothing",
+}
 
 
 def ignore_not_found() -> AbstractContextManager[None]:

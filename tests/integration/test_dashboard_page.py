@@ -33,8 +33,8 @@ class Cluster:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         lines = [self.process.stdout.readline() for _ in range(3)]
-        assert lines[2].startswith("look: http://127.0.0.1:"), lines
-        self.url = lines[2].removeprefix("look: ").strip()
+        assert lines[2].startswith("dashboard: http://127.0.0.1:"), lines
+        self.url = lines[2].removeprefix("dashboard: ").strip()
 
     def stop(self) -> None:
         self.process.terminate()

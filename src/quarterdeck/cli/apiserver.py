@@ -50,11 +50,14 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port",
         type=port_number,
-        help=f"0 picks a free one (default: {USUAL_PORT}, or a free one if that is in use)",
+        help=f"port to listen on, 0 for a free one (default: {USUAL_PORT}, or a free one if that is in use)",
     )
     parser.add_argument("--data-dir", type=Path, help="keep state and certificates here (default: in memory)")
     parser.add_argument(
-        "--name", type=cluster_name, default="", help="of the cluster and its context (default: quarterdeck)"
+        "--name",
+        type=cluster_name,
+        default="",
+        help="name of the cluster and of its context (default: quarterdeck)",
     )
     parser.add_argument(
         "--token-file", type=Path, help='static bearer tokens: token,user,uid,"group1,group2" per line'
@@ -134,6 +137,8 @@ def server_options(
         )
     except plugin.UnknownPlugin as error:
         raise CommandError(f"--{error}") from None
+    if arguments.data_dir is None and durability is Durability.NORMAL:
+        raise CommandError("--durability normal has no effect without --data-dir")
     file = arguments.admission_control_config_file
     try:
         pod_security = None if file is None else load_configuration(file)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .argument import add_cluster_arguments
 from .error import CommandError
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ def add_command(commands: Any) -> None:
     purge.add_argument(
         "--yes", action="store_true", help="do it; without this option, only say what would be done"
     )
-    purge.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    purge.add_argument("--context", default="", help="context of the kubeconfig")
+    add_cluster_arguments(purge)
     purge.set_defaults(run=run)
 
 

@@ -32,7 +32,9 @@ def add_command(commands: Any) -> None:
         default=[],
         help="name of the image, instead of the one in the file (may be repeated)",
     )
-    take.add_argument("--platform", default="", metavar="OS/ARCH", help="default: this machine's")
+    take.add_argument(
+        "--platform", default="", metavar="OS/ARCH", help="platform to import (default: this machine's)"
+    )
     show = actions.add_parser("list", help="list the images", description="List images.")
     remove = actions.add_parser(
         "remove", help="remove an image, or one of its names", description="Remove images."
@@ -40,7 +42,10 @@ def add_command(commands: Any) -> None:
     remove.add_argument("images", nargs="+", metavar="IMAGE", help="a name, or an id from the list")
     for action, act in ((take, _import), (show, _list), (remove, _remove)):
         action.add_argument(
-            "--store", type=Path, metavar="FOLDER", help="default: ~/.local/share/quarterdeck/images"
+            "--store",
+            type=Path,
+            metavar="FOLDER",
+            help="folder of the images (default: ~/.local/share/quarterdeck/images)",
         )
         action.set_defaults(run=_run, act=act)
 

@@ -18,7 +18,20 @@ from typing import Any, Final
 from quarterdeck import __version__
 from quarterdeck.errors import QuarterdeckError
 
-from . import apiserver, bench, completion, finalizers, image, manifests, new, run, top, uninstall, up
+from . import (
+    apiserver,
+    bench,
+    completion,
+    examples,
+    finalizers,
+    image,
+    manifests,
+    new,
+    run,
+    top,
+    uninstall,
+    up,
+)
 from .argument import LineParser
 from .check import command as check
 from .collector import relax_collector
@@ -27,28 +40,24 @@ from .demo import command as demo
 from .instance import command as running
 from .localnode import command as node
 from .nodes import command as nodecommand
+from .usage import epilog
 
 ENTRY_POINTS: Final = "quarterdeck.commands"
-_OWN: Final = (
-    up,
-    running,
-    node,
-    image,
-    apiserver,
-    run,
-    manifests,
-    demo,
-    dashboard,
-    top,
-    uninstall,
-    bench,
-    new,
-    finalizers,
-    check,
-    nodecommand,
-    completion,
-)
-"""Modules with commands of this package, in the order of the help text."""
+_OWN: Final = {
+    "a cluster on this machine": (up, running, demo, examples, nodecommand, node, image),
+    "a real cluster": (run, manifests, uninstall, finalizers),
+    "look at any cluster": (dashboard, top, check),
+    "develop": (new, apiserver, bench, completion),
+}
+"""Modules with commands of this package, in the groups and in the order of the help text."""
+_INSTALLED: Final = "operators"
+_EPILOG: Final = """\
+examples:
+  quarterdeck demo                      # a cluster with all examples, shown live
+  quarterdeck up --nodes 2 --detach     # a cluster for kubectl, until `quarterdeck down`
+
+docs: {docs}/quickstart/
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:  # it is the program, not a part of one
         relax_collector()
     words = sys.argv[1:] if argv is None else argv
-    arguments = _parser(words).parse_args(words)
+    parser = _parser(words)
+    if not words:
+        parser.print_help()
+        return 0
+    arguments = parser.parse_args(words)
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()  # here, where an error is still handled
@@ -83,14 +96,19 @@ def _has_lost_its_reader() -> bool:
 
 
 def _parser(words: Sequence[str]) -> LineParser:
-    parser = LineParser(prog="quarterdeck", description="The control plane of an AI cluster.")
+    parser = LineParser(prog="quarterdeck", description="The control plane of an AI cluster.", epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in _OWN:
-        command.add_command(commands)
+    for group, modules in _OWN.items():
+        for command in modules:
+            command.add_command(commands)
+        parser.end_group(group)
+    for name, each in commands.choices.items():
+        each.epilog = epilog(name)
     asked = next((word for word in words if not word.startswith("-")), None)
     if asked not in commands.choices:
         _add_installed(commands)
+        parser.end_group(_INSTALLED)
     parser.set_defaults(whole_parser=lambda: _parser(()))  # with every command, for completion
     return parser
 

@@ -35,16 +35,24 @@ def add_command(commands: Any) -> None:
         "manifests", help="print CRDs, permissions and Deployment as YAML", description=DESCRIPTION
     )
     add_operator_arguments(parser)
-    parser.add_argument("--namespace", default="quarterdeck-system", help="default: %(default)s")
+    parser.add_argument(
+        "--namespace",
+        default="quarterdeck-system",
+        help="namespace of the installation (default: %(default)s)",
+    )
     parser.add_argument(
         "--name",
         default=NAME,
-        help="of the installation, for its Deployment, Service, roles and Lease (default: %(default)s)",
+        help="name of the installation: of its Deployment, Service, roles and Lease (default: %(default)s)",
     )
     add_watch_namespaces(parser)
-    parser.add_argument("--image", default="quarterdeck:latest", help="image of the Deployment")
-    parser.add_argument("--replicas", type=int, default=2, help="default: %(default)s")
-    parser.add_argument("--only", choices=PARTS, help="just this part")
+    parser.add_argument(
+        "--image", default="quarterdeck:latest", help="image of the Deployment (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--replicas", type=int, default=2, help="replicas of the Deployment (default: %(default)s)"
+    )
+    parser.add_argument("--only", choices=PARTS, help="print just this part")
     parser.add_argument("--check", type=Path, metavar="FILE", help="fail if FILE differs from the output")
     parser.set_defaults(run=run)
 

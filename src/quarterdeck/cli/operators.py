@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .argument import did_you_mean
 from .error import CommandError
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ _NONE = "none"
 
 def add_operator_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--operators", help=f"comma-separated names, or {_NONE} (default: all that are installed)"
+        "--operators",
+        help=f"operators to run: comma-separated names, or {_NONE} (default: all that are installed)",
     )
     parser.add_argument(
         "--config", type=Path, help="YAML file with settings: operators: {NAME: {SETTING: VALUE}}"
@@ -46,7 +48,8 @@ def chosen_operators(arguments: argparse.Namespace) -> list[Operator]:
     names = [name.strip() for name in arguments.operators.split(",") if name.strip()]
     for name in names:
         if name not in installed:
-            raise CommandError(f"no operator {name!r}; installed are: {', '.join(installed) or 'none'}")
+            known = ", ".join(installed) or "none"
+            raise CommandError(f"no operator {name!r}; installed are: {known}{did_you_mean(name, installed)}")
     return [installed[name] for name in dict.fromkeys(names)]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .argument import add_log_level, port_number
+from .argument import add_cluster_arguments, add_log_level, port_number
 from .dashboard.command import reachable
 from .error import CommandError
 from .manifests import NAME, service_name
@@ -27,22 +26,33 @@ def add_command(commands: Any) -> None:
     parser = commands.add_parser(
         "run", help="run the operators against an existing cluster", description=DESCRIPTION
     )
-    parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    parser.add_argument("--context", default="", help="context of the kubeconfig")
+    add_cluster_arguments(parser)
     add_operator_arguments(parser)
-    parser.add_argument("--install", action="store_true", help="create the namespace, apply the definitions")
     parser.add_argument(
-        "--namespace", default="quarterdeck-system", help="for certificate and Lease (default: %(default)s)"
+        "--install", action="store_true", help="create the namespace and apply the CRDs first"
+    )
+    parser.add_argument(
+        "--namespace",
+        default="quarterdeck-system",
+        help="namespace of its certificate and Lease (default: %(default)s)",
     )
     parser.add_argument(
         "--name",
         default=NAME,
-        help="of the installation, for its Lease and webhook Service (default: %(default)s)",
+        help="name of the installation, and of its Lease and webhook Service (default: %(default)s)",
     )
     add_watch_namespaces(parser)
     add_webhook_arguments(parser)
-    parser.add_argument("--metrics-address", default="127.0.0.1:8080", help="0 = off (default: %(default)s)")
-    parser.add_argument("--health-address", default="127.0.0.1:8081", help="0 = off (default: %(default)s)")
+    parser.add_argument(
+        "--metrics-address",
+        default="127.0.0.1:8080",
+        help="where metrics are served; 0 = nowhere (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--health-address",
+        default="127.0.0.1:8081",
+        help="where probes are answered; 0 = nowhere (default: %(default)s)",
+    )
     parser.add_argument(
         "--no-leader-election", action="store_true", help="do not elect a leader; only for a single replica"
     )
@@ -52,14 +62,21 @@ def add_command(commands: Any) -> None:
 
 def add_webhook_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("webhooks")
-    group.add_argument("--webhook-host", default="127.0.0.1", help="address to listen on")
     group.add_argument(
-        "--webhook-port", type=port_number, default=9443, help="0 picks one (default: %(default)s)"
+        "--webhook-host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
+    )
+    group.add_argument(
+        "--webhook-port",
+        type=port_number,
+        default=9443,
+        help="port to listen on; 0 picks one (default: %(default)s)",
     )
     group.add_argument(
         "--webhook-url", default="", help="https://host:port the API server calls, instead of the Service"
     )
-    group.add_argument("--webhook-service", default="", help="default: NAME-webhook")
+    group.add_argument(
+        "--webhook-service", default="", help="Service of the webhooks (default: NAME-webhook)"
+    )
     group.add_argument(
         "--webhook-certificates",
         default="",

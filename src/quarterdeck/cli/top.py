@@ -7,7 +7,8 @@ import asyncio
 import sys
 from typing import Any
 
-from .dashboard.command import add_cluster_arguments, cluster_config, reachable
+from .argument import add_cluster_arguments
+from .dashboard.command import cluster_config, reachable
 
 DESCRIPTION = """\
 Show a cluster in the terminal, live: GPUs by gang, queues, what waits and why, trainings, inference services,

@@ -7,7 +7,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from .dashboard.command import add_cluster_arguments, cluster_config
+from .argument import add_cluster_arguments
+from .dashboard.command import cluster_config
 from .error import CommandError
 from .manifests import NAME
 from .operators import add_operator_arguments, add_watch_namespaces, chosen_operators
@@ -33,14 +34,18 @@ def add_command(commands: Any) -> None:
     )
     add_cluster_arguments(parser)
     add_operator_arguments(parser)
-    parser.add_argument("--namespace", default="quarterdeck-system", help="default: %(default)s")
-    parser.add_argument("--name", default=NAME, help="of the installation (default: %(default)s)")
+    parser.add_argument(
+        "--namespace",
+        default="quarterdeck-system",
+        help="namespace of the installation (default: %(default)s)",
+    )
+    parser.add_argument("--name", default=NAME, help="name of the installation (default: %(default)s)")
     add_watch_namespaces(parser)
     parser.add_argument(
-        "--purge", action="store_true", help="the definitions too, and with them every object of their kinds"
+        "--purge", action="store_true", help="also remove the CRDs, and with them every object of their kinds"
     )
     parser.add_argument(
-        "--webhooks-only", action="store_true", help="just the webhooks, before others delete the rest"
+        "--webhooks-only", action="store_true", help="remove just the webhooks, before others delete the rest"
     )
     parser.add_argument(
         "--yes", action="store_true", help="do it; without this option, only say what would be done"

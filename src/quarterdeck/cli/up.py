@@ -16,7 +16,7 @@ from .instance.announcement import announced
 from .instance.detached import start_detached
 from .instance.instance import USUAL_NAME, free_name
 from .instance.kubeconfigfile import default_path
-from .localnode.settings import add_local_node_arguments, local_node
+from .localnode.settings import add_local_node_arguments, local_node, refuse_local_node_arguments
 from .nodes.option import add_node_arguments, node_settings
 from .operators import add_operator_arguments, chosen_operators, settings_of
 
@@ -71,6 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver.document import nesting
     from quarterdeck.runtime.log import configure
 
+    if not arguments.local_node:
+        refuse_local_node_arguments(arguments, "--local-node")
+    node_settings(arguments)  # says what is wrong here, not in the log of a process in the background
     if arguments.detach:
         return start_detached(
             [each for each in sys.argv[1:] if each != "--detach"], free_name(arguments.name)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.errors import ConfigError
+from quarterdeck.errors import ConfigError, reason_of
 
 _PATHS: Final = {
     "cluster": ("certificate-authority",),
@@ -73,13 +73,13 @@ def _read(path: Path) -> Mapping[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigError(f"cannot read kubeconfig {path}: {error}") from error
+        raise ConfigError(f"cannot read kubeconfig {path}: {reason_of(error)}") from error
     import yaml  # late: processes that are told where they are, by a pod or a test, need none
 
     try:
         document = yaml.load(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:
-        raise ConfigError(f"kubeconfig {path} is not YAML: {error}") from error
+        raise ConfigError(f"kubeconfig {path} is not YAML: {reason_of(error)}") from error
     if document is None:
         return {}
     if not isinstance(document, dict):

@@ -67,6 +67,8 @@ def test_two_processes_of_a_train_job_find_each_other_and_add_up(workshop: Local
     workshop.kubectl("apply", "-f", str(EXAMPLES))
 
     assert outcome(workshop, "sum") == {"Complete"}
+    restarts = [each["restartCount"] for pod in pods(workshop) for each in pod["status"]["containerStatuses"]]
+    assert restarts == [0, 0], "a container started before the names of its set were there"
     label = "-l", "jobset.sigs.k8s.io/jobset-name=sum"
     lines = sorted(workshop.kubectl("logs", *label).splitlines())
     assert lines == [

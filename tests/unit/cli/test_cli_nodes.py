@@ -32,7 +32,7 @@ def test_capacity_is_added_to_what_is_usual() -> None:
 @pytest.mark.parametrize("capacity", ["cpu", "=1", "cpu=many", "cpu=-1"])
 def test_amounts_that_make_no_sense_are_refused(capacity: str) -> None:
     with pytest.raises(CommandError, match="is not NAME=AMOUNT"):
-        node_settings(asked("--node-capacity", capacity))
+        node_settings(asked("--nodes", "1", "--node-capacity", capacity))
 
 
 def test_there_is_no_negative_number_of_nodes() -> None:

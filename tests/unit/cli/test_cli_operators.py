@@ -39,7 +39,7 @@ def test_settings_come_from_the_file_and_errors_name_it(tmp_path: Path) -> None:
     file.write_text("operators: {ipam: {workers: 3}}")
     assert settings_of(asked(config=file)).operators == {"ipam": {"workers": 3}}
     file.write_text("operator: {}")
-    with pytest.raises(ConfigError, match=r"config\.yaml: Object contains unknown field `operator`"):
+    with pytest.raises(ConfigError, match=r"config\.yaml: unknown field operator"):
         settings_of(asked(config=file))
     with pytest.raises(ConfigError, match="No such file"):
         settings_of(asked(config=tmp_path / "missing.yaml"))
@@ -60,5 +60,5 @@ def test_a_wrong_setting_names_operator_and_field() -> None:
         workers: int = 5
 
     environment = OperatorEnvironment(name="ipam", settings={"workers": "many"})
-    with pytest.raises(ConfigError, match=r"operators\.ipam: Expected `int`, got `str` - at `\$\.workers`"):
+    with pytest.raises(ConfigError, match=r"operators\.ipam: workers: must be an integer, not a string"):
         environment.decode(Settings)

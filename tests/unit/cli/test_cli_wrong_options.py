@@ -40,7 +40,12 @@ def refused(arguments: list[str], home: Path) -> str:
         ("up --operators nodes", "no operator 'nodes'; installed are:"),
         ("up --config nowhere.yaml", "nowhere.yaml: No such file"),
         ("up --nodes x", "--nodes"),
-        ("up --node-capacity gpu", "'gpu' is not NAME=AMOUNT"),
+        ("up --nodes 1 --node-capacity gpu", "'gpu' is not NAME=AMOUNT"),
+        ("up --node-capacity cpu=4", "--node-capacity has no effect without --nodes"),
+        ("up --detach --node-capacity cpu=4", "--node-capacity has no effect without --nodes"),
+        ("up --runtime oci", "--runtime has no effect without --local-node"),
+        ("up --durability normal", "--durability normal has no effect without --data-dir"),
+        ("demo --node-name one", "--node-name has no effect without --local"),
         (
             "up --kubeconfig FILE/config --port 0 --operators none",
             "FILE/config cannot be read: Not a directory",
@@ -52,11 +57,21 @@ def refused(arguments: list[str], home: Path) -> str:
         ("apiserver --loud", "--loud (see quarterdeck apiserver --help)"),
         ("image import nowhere", "quarterdeck: nowhere: No such file or directory"),
         ("grove run", "required: --config (see quarterdeck grove run --help)"),
-        ("frobnicate", "invalid choice: 'frobnicate'"),
+        ("frobnicate", "unknown command 'frobnicate' (see quarterdeck --help)"),
+        ("upp", "unknown command 'upp'; did you mean up?"),
+        ("scheduler explian", "unknown command 'explian'; did you mean explain?"),
+        ("up --kubconfig x", "--kubconfig x; did you mean --kubeconfig?"),
+        ("up --operators trainr", "; did you mean trainer?"),
+        ("examples grov", "; did you mean grove?"),
+        ("examples ../README.md", "no example '../README.md'"),
+        ("up --config broken.yaml", "broken.yaml: line 1, column 13: mapping values are not allowed"),
+        ("up --config wrong.yaml", "wrong.yaml: operators[...]: must be a mapping, not an integer"),
     ],
 )
 def test_wrong_options_are_told_in_one_line(words: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "FILE").touch()
+    (tmp_path / "broken.yaml").write_text("operators: a: b")
+    (tmp_path / "wrong.yaml").write_text("operators: {kai: 1}")
     assert told in refused(words.split(), tmp_path)
 
 

@@ -42,7 +42,19 @@ def test_it_has_the_package_and_nothing_else(contents: frozenset[PurePosixPath])
 def test_it_has_no_tests_no_harness_and_no_cases(contents: frozenset[PurePosixPath]) -> None:
     strange = {"tests", "harness", "cases", "conftest.py", "__pycache__"}
     assert [str(path) for path in contents if strange & set(path.parts)] == []
-    assert [str(path) for path in contents if path.name.startswith("test_")] == []
+    examples = PurePosixPath("quarterdeck/examples")
+    tests = [path for path in contents if path.name.startswith("test_")]
+    assert [str(path) for path in tests if not path.is_relative_to(examples)] == []
+
+
+def test_it_has_the_examples(contents: frozenset[PurePosixPath]) -> None:
+    wanted = {
+        PurePosixPath("quarterdeck") / path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "examples").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert sorted(map(str, wanted - contents)) == []
+    assert len(wanted) > 50, "the examples are elsewhere"
 
 
 def test_it_is_typed(contents: frozenset[PurePosixPath]) -> None:

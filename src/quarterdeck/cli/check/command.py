@@ -6,9 +6,9 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from quarterdeck.cli.argument import add_cluster_arguments
 from quarterdeck.cli.error import CommandError
 
 if TYPE_CHECKING:
@@ -44,11 +44,12 @@ def add_command(commands: Any) -> None:
         type=float,
         default=5.0,
         metavar="SECONDS",
-        help="between the two checks of a broken invariant (default: %(default)s)",
+        help="seconds between the two checks of a broken invariant (default: %(default)s)",
     )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    parser.add_argument("--context", default="", help="context of the kubeconfig")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="form of the output (default: text)"
+    )
+    add_cluster_arguments(parser)
     parser.set_defaults(run=run)
 
 

@@ -7,10 +7,9 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from quarterdeck.cli.argument import add_log_level, port_number
+from quarterdeck.cli.argument import add_cluster_arguments, add_log_level, port_number
 from quarterdeck.cli.error import CommandError
 
 if TYPE_CHECKING:
@@ -32,17 +31,11 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--port",
         type=port_number,
-        help=f"0 picks a free one (default: {USUAL_PORT}, or a free one if that is in use)",
+        help=f"port to listen on, 0 for a free one (default: {USUAL_PORT}, or a free one if that is in use)",
     )
     parser.add_argument("--open", action="store_true", help="open it in the browser")
     add_log_level(parser, "WARNING")
     parser.set_defaults(run=run)
-
-
-def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which cluster to look at."""
-    parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    parser.add_argument("--context", default="", help="context of the kubeconfig")
 
 
 def run(arguments: argparse.Namespace) -> int:

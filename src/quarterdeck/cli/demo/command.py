@@ -12,7 +12,8 @@ import msgspec
 
 from quarterdeck.api.jsonobject import Json
 from quarterdeck.cli.error import CommandError
-from quarterdeck.cli.localnode.settings import add_local_node_arguments
+from quarterdeck.cli.examples import FOLDER
+from quarterdeck.cli.localnode.settings import add_local_node_arguments, refuse_local_node_arguments
 from quarterdeck.cli.nodes.option import add_node_arguments, node_settings
 from quarterdeck.cli.operators import add_operator_arguments, chosen_operators, settings_of
 from quarterdeck.cli.story.table import render_table
@@ -40,7 +41,12 @@ def add_command(commands: Any) -> None:
         "demo", help="run a cluster with the examples, and show what they do", description=DESCRIPTION
     )
     parser.add_argument("--once", action="store_true", help="show the result once, and exit")
-    parser.add_argument("--examples", type=Path, help="folder that has a subfolder for each operator")
+    parser.add_argument(
+        "--examples",
+        type=Path,
+        metavar="FOLDER",
+        help="with a subfolder for each operator (default: those that come with it)",
+    )
     parser.add_argument(
         "--kubeconfig", type=Path, metavar="FILE", help="add the context to this file (default: as kubectl's)"
     )
@@ -51,8 +57,8 @@ def add_command(commands: Any) -> None:
     )
     add_local_node_arguments(parser)
     add_operator_arguments(parser)
-    add_node_arguments(parser)
-    parser.set_defaults(run=run, nodes=2, node_capacity="nvidia.com/gpu=8")
+    add_node_arguments(parser, nodes=2, capacity="nvidia.com/gpu=8")
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,7 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.local:
         from quarterdeck.cli.demo.local import demo
 
-        return uvloop.run(demo(arguments, arguments.examples or _examples()))
+        return uvloop.run(demo(arguments, arguments.examples or FOLDER))
+    refuse_local_node_arguments(arguments, "--local")
     return uvloop.run(_demo(arguments))
 
 
@@ -81,7 +88,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
     from quarterdeck.client import Client, InProcessTransport
 
     operators = chosen_operators(arguments)
-    root = arguments.examples or _examples()
+    root = arguments.examples or FOLDER
     if not root.is_dir():
         raise CommandError(f"--examples {root} is no folder")
     stopping = stop_signal()
@@ -115,13 +122,6 @@ async def _demo(arguments: argparse.Namespace) -> int:
             finally:
                 await client.aclose()
     return 0
-
-
-def _examples() -> Path:
-    for parent in (Path.cwd(), *Path(__file__).resolve().parents):
-        if (parent / "examples").is_dir():
-            return parent / "examples"
-    raise CommandError("no folder named examples here; name one with --examples")
 
 
 def _story(root: Path, operators: list[str]) -> Story | None:

@@ -64,8 +64,8 @@ async def announced(
             else f"get in: quarterdeck kubeconfig {entry.name}"
         )
         try:
-            look = f"\nlook: {dashboard}" if dashboard else ""
-            yield f"ready: {server.url}{where}\n{how}{look}"
+            page = f"\ndashboard: {dashboard}" if dashboard else ""
+            yield f"ready: {server.url}{where}\n{how}{page}"
         finally:
             if context is not None:
                 await asyncio.to_thread(context.remove)

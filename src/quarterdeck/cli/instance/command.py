@@ -10,25 +10,38 @@ import time
 from pathlib import Path
 from typing import Any
 
+from quarterdeck.cli.argument import add_cluster_arguments
 from quarterdeck.cli.error import CommandError
 
 _STOP_SECONDS = 60.0
+_NAME = {
+    "": "name of the cluster; needed if several run",
+    "logs": "name of a cluster that was started with --detach, needed if several run; or a workload as "
+    "`quarterdeck top` calls it, also with its kind: trainjob/resnet, jobset/resnet, pcs/chat",
+}
 
 
 def add_command(commands: Any) -> None:
     for name, run, text in (
         ("status", _status, "list the clusters that run on this machine"),
         ("down", _down, "stop a cluster that runs on this machine"),
-        ("logs", _logs, "show the log of a cluster that was started with --detach"),
+        ("logs", _logs, "show the log of a cluster that runs in the background, or of a workload"),
         ("kubeconfig", _kubeconfig, "print the kubeconfig of a cluster that runs on this machine"),
     ):
         parser = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
         if name != "status":
-            parser.add_argument("name", nargs="?", default="", help="of the cluster; needed if several run")
+            parser.add_argument("name", nargs="?", default="", help=_NAME.get(name, _NAME[""]))
         if name == "logs":
             parser.add_argument(
                 "-f", "--follow", action="store_true", help="show new lines until the cluster ends"
             )
+            parser.add_argument(
+                "-n",
+                "--namespace",
+                default="default",
+                help="namespace of the workload (default: %(default)s)",
+            )
+            add_cluster_arguments(parser)
         parser.set_defaults(run=run)
 
 
@@ -73,8 +86,17 @@ def _kubeconfig(arguments: argparse.Namespace) -> int:
 
 
 def _logs(arguments: argparse.Namespace) -> int:
-    from .instance import find, is_alive
+    from .instance import find, is_alive, running
 
+    if arguments.name and all(each.name != arguments.name for each in running()):
+        import asyncio
+
+        from quarterdeck.client import Config
+
+        from .workloadlog import print_logs
+
+        config = Config.load(arguments.kubeconfig or "", context=arguments.context)
+        return asyncio.run(print_logs(config, arguments.name, arguments.namespace))
     instance = find(arguments.name)
     if not instance.log:
         raise CommandError(f"{instance.name} writes its log where it was started, not to a file")

@@ -42,7 +42,7 @@ def text_of(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} cannot be read: {_one_line(error)}") from error
+        raise CommandError(f"{path} cannot be read: {reason_of(error)}") from error
 
 
 class ContextInFile:
@@ -110,7 +110,7 @@ class ContextInFile:
         try:
             document = yaml.load(text, Loader=yaml.CSafeLoader) or {}
         except yaml.YAMLError as error:
-            raise CommandError(f"{self.path} cannot be read: {_one_line(error)}") from error
+            raise CommandError(f"{self.path} cannot be read: {reason_of(error)}") from error
         entries = [document.get(key) or [] for key in _LISTS] if isinstance(document, dict) else [None]
         if not all(isinstance(each, list) and all(isinstance(e, dict) for e in each) for each in entries):
             raise CommandError(f"{self.path} is no kubeconfig; name another file with --kubeconfig")
@@ -161,7 +161,3 @@ def _meaning(document: Json) -> Json:
 
 def _dumped(document: Json) -> str:
     return yaml.safe_dump(document, sort_keys=False)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(reason_of(error).split())

@@ -27,7 +27,7 @@ def add_command(commands: Any) -> None:
     parser = commands.add_parser(
         "node", help="make this machine a node of a running cluster", description=DESCRIPTION
     )
-    parser.add_argument("name", nargs="?", default="", help="of the cluster; needed if several run")
+    parser.add_argument("name", nargs="?", default="", help="name of the cluster; needed if several run")
     parser.add_argument("--config", type=Path, help="YAML file with settings: node: {images: …}")
     parser.add_argument("--end-pods", action="store_true", help="end all pods when the agent stops")
     add_local_node_arguments(parser)

@@ -28,6 +28,7 @@ import msgspec
 
 from quarterdeck.cli.error import CommandError
 from quarterdeck.cli.instance.instance import directory, is_at
+from quarterdeck.errors import reason_of
 
 if TYPE_CHECKING:
     from quarterdeck.cluster.agent.process.image import ImageRule
@@ -72,9 +73,23 @@ def add_local_node_arguments(parser: argparse.ArgumentParser) -> None:
         "--runtime",
         choices=("process", "oci"),
         default="process",
-        help="for pods without a RuntimeClass (default: process); oci needs root, and crun or runc",
+        help="how pods without a RuntimeClass run (default: process); oci needs root, and crun or runc",
     )
-    parser.add_argument("--node-name", default="", help="of this machine as a node (default: its host name)")
+    parser.add_argument(
+        "--node-name", default="", help="name of this machine as a node (default: its host name)"
+    )
+
+
+def refuse_local_node_arguments(arguments: argparse.Namespace, wanted: str) -> None:
+    """Refuse what is about a local node where none is asked for by the option ``wanted``."""
+    for option, is_given in (
+        ("--allow-root", arguments.allow_root),
+        ("--taint-local-node", arguments.taint_local_node),
+        ("--runtime", arguments.runtime != "process"),
+        ("--node-name", arguments.node_name),
+    ):
+        if is_given:
+            raise CommandError(f"{option} has no effect without {wanted}")
 
 
 def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNode:
@@ -88,7 +103,7 @@ def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNod
         settings = msgspec.convert(config or {}, _NodeConfig)
         images = msgspec.convert(settings.images, tuple[ImageRule, ...])
     except msgspec.ValidationError as error:
-        raise CommandError(f"node: {error}") from error
+        raise CommandError(f"node: {reason_of(error)}") from error
     if arguments.runtime == "oci" and (why := missing_parts(settings.oci_runtime)):
         raise CommandError(f"--runtime oci: {why}")
     name = arguments.node_name or socket.gethostname().lower().replace("_", "-").strip("-.") or "local"

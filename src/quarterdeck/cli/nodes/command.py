@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quarterdeck.cli.argument import add_cluster_arguments
 from quarterdeck.cli.error import CommandError
 
 from .option import add_capacity_argument, node_capacity, node_pools
@@ -47,8 +48,7 @@ def add_command(commands: Any) -> None:
 
 
 def _finish(parser: argparse.ArgumentParser, act: Any) -> None:
-    parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    parser.add_argument("--context", default="", help="context of the kubeconfig")
+    add_cluster_arguments(parser)
     parser.set_defaults(run=_run, act=act)
 
 

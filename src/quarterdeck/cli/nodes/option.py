@@ -12,9 +12,16 @@ if TYPE_CHECKING:
     from quarterdeck.cluster.node.profile import NodePool, NodeSettings
 
 
-def add_node_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--nodes", type=int, default=0, metavar="N", help="simulated nodes (default: none)")
-    add_capacity_argument(parser)
+def add_node_arguments(parser: argparse.ArgumentParser, *, nodes: int = 0, capacity: str = "") -> None:
+    """``nodes`` and ``capacity`` are what the command has if nobody says otherwise."""
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        default=nodes,
+        metavar="N",
+        help=f"number of simulated nodes (default: {nodes or 'none'})",
+    )
+    add_capacity_argument(parser, capacity)
     parser.add_argument(
         "--node-profile",
         type=Path,
@@ -23,13 +30,15 @@ def add_node_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_capacity_argument(parser: argparse.ArgumentParser) -> None:
+def add_capacity_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
+    usual = ",".join(filter(None, ("cpu=32,memory=256Gi,pods=110", more)))
+    parser.set_defaults(usual_node_capacity=more)
     parser.add_argument(
         "--node-capacity",
         default="",
         metavar="NAME=AMOUNT,...",
-        help="resources of each node, such as cpu=64,nvidia.com/gpu=8 "
-        "(default: cpu=32,memory=256Gi,pods=110, to which these are added)",
+        help=f"resources of each node, such as cpu=64,nvidia.com/gpu=8 (default: {usual}, to which these are "
+        "added)",
     )
 
 
@@ -39,9 +48,11 @@ def node_settings(arguments: argparse.Namespace) -> NodeSettings:
 
     if arguments.nodes < 0:
         raise CommandError("--nodes must not be negative")
+    if arguments.node_capacity and not arguments.nodes:
+        raise CommandError("--node-capacity has no effect without --nodes")
     return NodeSettings(
         count=arguments.nodes,
-        capacity=node_capacity(arguments.node_capacity),
+        capacity=node_capacity(arguments.node_capacity or arguments.usual_node_capacity),
         pools=node_pools(arguments.node_profile),
     )
 

@@ -167,6 +167,7 @@ class NodeAgent(Reconciler[Pod]):
             allocatable=self.registration.allocatable,
             memory=self.registration.memory,
             names=lambda runtime: self._paths[runtime.name].names,
+            headless=self._services_of,
             services=self._services,
         )
         self._controller: Final = self._make_controller()
@@ -414,11 +415,15 @@ class NodeAgent(Reconciler[Pod]):
 
         await asyncio.to_thread(write)
 
+    def _services_of(self, namespace: str) -> list[Service]:
+        informer = self.manager.cache.informer(Service)
+        return [informer.decoder(Service).once(each) for each in informer.entries(namespace)]
+
     def _services(
         self, namespace: str, runtime: PodRuntime
     ) -> tuple[list[Service], Mapping[tuple[str, str], str]]:
+        services = self._services_of(namespace)
         informer = self.manager.cache.informer(Service)
-        services = [informer.decoder(Service).once(each) for each in informer.entries(namespace)]
         master = informer.get("default", "kubernetes")
         found: Service | None = informer.decoder(Service).once(master) if master is not None else None
         return self._paths[runtime.name].visible(services, found)

@@ -46,5 +46,7 @@ class NodeTools:
     """Bytes that the machine has."""
     names: Callable[[PodRuntime], Sequence[tuple[str, str, str]]]
     """Address, name and namespace of what can be found by name."""
+    headless: Callable[[str], Sequence[Service]]
+    """The Services of a namespace, also those without an address."""
     services: Callable[[str, PodRuntime], tuple[Sequence[Service], Mapping[tuple[str, str], str]]]
     """The Services that a namespace sees in its environment, and where they are reached."""

@@ -26,7 +26,7 @@ from quarterdeck.api.frozen import FrozenMap
 from quarterdeck.api.model import EMPTY_MAP
 from quarterdeck.cluster.node import names
 from quarterdeck.cluster.nodetaint import NodeTaint
-from quarterdeck.errors import ConfigError
+from quarterdeck.errors import ConfigError, reason_of
 
 USUAL_CAPACITY: Final = FrozenMap({"cpu": "32", "memory": "256Gi", "pods": "110"})
 _REGION: Final = "topology.kubernetes.io/region"
@@ -121,7 +121,7 @@ def read_profile(document: Any) -> tuple[NodePool, ...]:
     try:
         pools = msgspec.convert(document, _Profile).nodes
     except msgspec.ValidationError as error:
-        raise ConfigError(f"node profile: {error}") from error
+        raise ConfigError(f"node profile: {reason_of(error)}") from error
     seen: set[str] = set()
     for i, pool in enumerate(pools):
         where = f"node profile: nodes[{i}]"

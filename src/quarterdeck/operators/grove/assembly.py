@@ -49,6 +49,11 @@ from .webhooks import Authorizer, GroupGuard, LiveReader, SetGuard, SyncedReader
 
 _EMBEDDED_IMAGE: Final = "quarterdeck/grove-initc"
 """What simulated pods say they run."""
+_KAI: Final = "kai"
+_LEVELS: Final = [
+    {"domain": "zone", "key": "topology.kubernetes.io/zone"},
+    {"domain": "host", "key": "kubernetes.io/hostname"},
+]
 _OURS: Final = KindOptions(labels={names.MANAGED_BY: names.OPERATOR})
 
 
@@ -89,7 +94,8 @@ class GroveOperator:
     def setup(self, manager: Manager, environment: OperatorEnvironment) -> OperatorWebhooks:
         """Add the start of the backends, controllers and webhooks."""
         try:
-            configuration = load_configuration(environment.settings, self._registry, refuses_unknown=True)
+            settings = _with_companions(environment)
+            configuration = load_configuration(settings, self._registry, refuses_unknown=True)
         except ConfigError as error:
             raise ConfigError(f"operators.{environment.name}: {error}") from error
         is_limited = bool(environment.watch_namespaces)
@@ -206,6 +212,19 @@ class GroveOperator:
             # of topologies, which have no namespace
             *(replace(rule, namespace="default") for rule in event_rules("both") if is_limited),
         )
+
+
+def _with_companions(environment: OperatorEnvironment) -> Mapping[str, Any]:
+    """The settings, with what goes without saying on a cluster of ours where the gang scheduler runs as well."""
+    settings = environment.settings
+    if not environment.is_embedded or _KAI not in environment.companions:
+        return settings
+    usual: dict[str, Any] = {}
+    if not {"scheduler", "schedulerName"} & settings.keys():
+        usual["scheduler"] = {"profiles": [{"name": names.DEFAULT_SCHEDULER}, {"name": names.KAI_SCHEDULER}]}
+    if not environment.watch_namespaces:
+        usual["topologyAwareScheduling"] = {"enabled": True, "levels": _LEVELS}
+    return {**usual, **settings}
 
 
 def _status_handler(status: OperatorStatus) -> Handler:

@@ -19,6 +19,14 @@ configuration, 3 the topology, 4 no cluster, 5 the scheduler backend, 6 any late
 ComputeDomains is missing.
 """
 _FORMATS: dict[str, Literal["json", "console"]] = {"json": "json", "text": "console"}
+EPILOG = """\
+examples:
+  quarterdeck grove run --config operator.yaml
+  quarterdeck grove check-config operator.yaml
+  quarterdeck grove backends
+
+docs: {docs}/operators/grove/
+"""
 BACKENDS = """\
 List the scheduler backends that the operator knows: the built-in ones, then those of installed distributions.
 """
@@ -58,16 +66,18 @@ class _Arguments(argparse.ArgumentParser):
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser("grove", help="run the PodCliqueSet operator alone, list its backends")
+    parser = commands.add_parser(
+        "grove", help="run the PodCliqueSet operator alone, list its backends", epilog=EPILOG
+    )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, parser_class=_Arguments)
     run = actions.add_parser("run", help="run the operator alone", description=RUN)
     run.add_argument("--config", type=Path, required=True, help="YAML file with an OperatorConfiguration")
     _add_cluster(run)
     _add_place(run)
     run.add_argument("--webhook-url", default="", help="https://host:port the API server calls")
-    run.add_argument("--install", action="store_true", help="create the namespace, apply the definitions")
+    run.add_argument("--install", action="store_true", help="create the namespace and apply the CRDs first")
     run.set_defaults(run=run_operator)
-    install = actions.add_parser("install-crds", help="apply the definitions", description=INSTALL)
+    install = actions.add_parser("install-crds", help="apply the CRDs", description=INSTALL)
     _add_cluster(install)
     install.set_defaults(run=install_crds)
     convert = actions.add_parser(
@@ -102,12 +112,18 @@ def add_command(commands: Any) -> None:
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    parser.add_argument("--context", default="", help="context of the kubeconfig")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        help="kubeconfig of the cluster (default: $KUBECONFIG, the pod's, ~/.kube/config)",
+    )
+    parser.add_argument("--context", default="", help="context of the kubeconfig (default: its current one)")
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--namespace", default="grove-system", help="of the operator (default: %(default)s)")
+    parser.add_argument(
+        "--namespace", default="grove-system", help="namespace of the operator (default: %(default)s)"
+    )
     parser.add_argument(
         "--watch-namespaces",
         type=lambda text: tuple(dict.fromkeys(text.split(","))),

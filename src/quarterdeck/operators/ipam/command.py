@@ -18,15 +18,26 @@ Draw the SubnetPools of a cluster: which pool is inside which, how much of each 
 block, and a map of its range from the lowest address to the highest. It is computed from the Subnets
 themselves, so it is right even if no operator is running.
 """
+EPILOG = """\
+examples:
+  quarterdeck ipam tree
+  quarterdeck ipam tree --namespace team-a --width 0
+
+docs: {docs}/operators/ipam/
+"""
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser("ipam", help="show address pools")
+    parser = commands.add_parser("ipam", help="show address pools", epilog=EPILOG)
     views = parser.add_subparsers(title="views", metavar="VIEW", required=True)
     tree = views.add_parser("tree", help="pools, their children, and what is free", description=DESCRIPTION)
-    tree.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    tree.add_argument("--context", default="", help="context of the kubeconfig")
-    tree.add_argument("-n", "--namespace", default="", help="default: all namespaces")
+    tree.add_argument(
+        "--kubeconfig",
+        type=Path,
+        help="kubeconfig of the cluster (default: $KUBECONFIG, the pod's, ~/.kube/config)",
+    )
+    tree.add_argument("--context", default="", help="context of the kubeconfig (default: its current one)")
+    tree.add_argument("-n", "--namespace", default="", help="only this namespace (default: all)")
     tree.add_argument(
         "--width", type=int, default=64, help="characters of a map, 0 for none (default: %(default)s)"
     )

@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quarterdeck.errors import ConfigError
+from quarterdeck.errors import ConfigError, reason_of
 
 if TYPE_CHECKING:
-    from quarterdeck.scheduler.plan import Change, Recorded
+    from quarterdeck.scheduler.plan import Change, Explanation, Recorded, Remedy
 
 SNAPSHOT = """\
 Record what the scheduler sees of a cluster: nodes, queues, groups, pods, as far as they matter to it. No
@@ -39,11 +40,19 @@ RESERVE = """\
 The program of pods that reserve shared GPUs: find out which device the device plugin gave this container,
 write it into the annotation of its pod ($POD_NAMESPACE/$POD_NAME), and hold it until the pod ends.
 """
+EPILOG = """\
+examples:
+  quarterdeck scheduler explain trainjob/resnet
+  quarterdeck scheduler simulate --add-nodes node-0=4
+  quarterdeck scheduler snapshot -f cluster.json
+
+docs: {docs}/scheduler/
+"""
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "scheduler", help="ask the gang scheduler: snapshot, replay, explain, simulate"
+        "scheduler", help="ask the gang scheduler: snapshot, replay, explain, simulate", epilog=EPILOG
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     snapshot = actions.add_parser(
@@ -56,36 +65,62 @@ def add_command(commands: Any) -> None:
     replay.add_argument("file", type=Path)
     replay.set_defaults(run=run_replay)
     explain = actions.add_parser("explain", help="say why a gang waits", description=EXPLAIN)
-    explain.add_argument("kind", choices=("podgroup",), metavar="podgroup")
-    explain.add_argument("name", help="of the pod group, or NAMESPACE/NAME")
-    explain.add_argument("-n", "--namespace", default="default", help="(default: %(default)s)")
+    explain.add_argument(
+        "name",
+        nargs="+",
+        metavar="NAME",
+        help="a gang as `quarterdeck top` calls it, or KIND/NAME: trainjob/resnet, jobset/resnet, pcs/chat, "
+        "podgroup/resnet; also KIND NAME, and NAMESPACE/NAME",
+    )
+    _add_namespace(explain)
     _add_source(explain)
     explain.set_defaults(run=run_explain)
     simulate = actions.add_parser(
         "simulate", help="say what a change would start or evict", description=SIMULATE
     )
     _add_changes(simulate)
+    _add_namespace(simulate)
     _add_source(simulate)
     simulate.set_defaults(run=run_simulate)
     _add_reserve(actions)
 
 
+def _add_namespace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-n", "--namespace", default="default", help="namespace of the gang (default: %(default)s)"
+    )
+
+
 def _add_reserve(actions: Any) -> None:
     reserve = actions.add_parser("reserve", help="the program of a GPU reservation pod", description=RESERVE)
-    reserve.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    reserve.add_argument("--context", default="", help="context of the kubeconfig")
+    reserve.add_argument(
+        "--kubeconfig",
+        type=Path,
+        help="kubeconfig of the cluster (default: $KUBECONFIG, the pod's, ~/.kube/config)",
+    )
+    reserve.add_argument("--context", default="", help="context of the kubeconfig (default: its current one)")
     reserve.set_defaults(run=run_reserve)
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
-    parser.add_argument("--context", default="", help="context of the kubeconfig")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        help="kubeconfig of the cluster (default: $KUBECONFIG, the pod's, ~/.kube/config)",
+    )
+    parser.add_argument("--context", default="", help="context of the kubeconfig (default: its current one)")
     parser.add_argument("--config", type=Path, help="the operator's settings: operators: {kai: {...}}")
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--snapshot", type=Path, help="a recorded snapshot instead of a cluster")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "json"),
+        default="table",
+        help="form of the output (default: table)",
+    )
     _add_cluster(parser)
 
 
@@ -97,20 +132,30 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
         metavar="NODE=COUNT",
         help="add COUNT empty nodes that are like NODE",
     )
-    parser.add_argument("--remove-node", action="append", default=[], metavar="NODE")
+    parser.add_argument(
+        "--remove-node", action="append", default=[], metavar="NODE", help="take this node away"
+    )
+    parser.add_argument(
+        "--end",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="let this gang end: a name as for `explain`, such as trainjob/resnet",
+    )
     parser.add_argument(
         "--queue",
         action="append",
         default=[],
         metavar="NAME:FIELD=VALUE,…",
-        help="such as vision:gpu.quota=16,priority=200",
+        help="change a queue, such as vision:gpu.quota=16,priority=200",
     )
     parser.add_argument(
         "--gang",
         action="append",
         default=[],
         metavar="NAME:FIELD=VALUE,…",
-        help="queue (required), pods, min, gpu, cpu, memory, priority, topology, required, preferred",
+        help="submit a gang of these: queue (required), pods, min, gpu, cpu, memory, priority, topology, "
+        "required, preferred",
     )
     parser.add_argument(
         "--apply", action="append", default=[], type=Path, metavar="FILE", help="manifests to apply before"
@@ -169,28 +214,35 @@ def run_replay(arguments: argparse.Namespace) -> int:
 def run_explain(arguments: argparse.Namespace) -> int:
     import msgspec
 
-    from quarterdeck.api import Key
     from quarterdeck.errors import SchemaError
-    from quarterdeck.scheduler.plan import explain, remedies
+    from quarterdeck.scheduler.plan import explain, gangs_named, remedies
 
-    namespace, _, name = arguments.name.rpartition("/")
-    key = Key(namespace or arguments.namespace, name)
     recorded = _recorded(arguments)
+    name = "/".join(arguments.name)
+    if name.count("/") > 1:
+        name = name.partition("/")[2]  # podgroup NAMESPACE/NAME
     try:
-        found = explain(recorded, key)
+        keys = gangs_named(recorded.snapshot, name, arguments.namespace)
+        found = [(explain(recorded, key), remedies(recorded, key)) for key in keys]
     except SchemaError as error:
         raise ConfigError(str(error)) from error
-    cures = remedies(recorded, key)
     if arguments.output == "json":
-        _print({**msgspec.structs.asdict(found), "remedies": cures}, "json")
+        documents = [{**msgspec.structs.asdict(each), "remedies": cures} for each, cures in found]
+        _print(documents[0] if len(documents) == 1 else documents, "json")
         return 0
+    for place, (each, cures) in enumerate(found):
+        print("\n" * bool(place), end="")
+        _print_explanation(each, cures)
+    return 0
+
+
+def _print_explanation(found: Explanation, cures: Sequence[Remedy]) -> None:
     print(found.text())
     if cures:
         print("what would start it:")
     for each in cures:
         evicts = f" (and would move or evict {', '.join(each.evicts)})" if each.evicts else ""
         print(f"  {each.text}{evicts}")
-    return 0
 
 
 def run_simulate(arguments: argparse.Namespace) -> int:
@@ -243,7 +295,7 @@ def _read_cluster(arguments: argparse.Namespace) -> Recorded:
     try:
         settings = msgspec.convert(read_settings(arguments.config).operators.get("kai") or {}, KaiSettings)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{arguments.config}: operators.kai: {error}") from error
+        raise ConfigError(f"{arguments.config}: operators.kai: {reason_of(error)}") from error
 
     async def read() -> Recorded:
         config = Config.load(arguments.kubeconfig or "", context=arguments.context)
@@ -258,7 +310,7 @@ def _read_cluster(arguments: argparse.Namespace) -> Recorded:
 
 
 def _changes(arguments: argparse.Namespace) -> list[Change]:
-    from quarterdeck.scheduler.plan import add_nodes, change_queue, remove_nodes
+    from quarterdeck.scheduler.plan import add_nodes, change_queue, end_gangs, remove_nodes
 
     changes: list[Change] = [_manifests(file) for file in arguments.apply]
     for text in arguments.add_nodes:
@@ -268,6 +320,8 @@ def _changes(arguments: argparse.Namespace) -> list[Change]:
         changes.append(add_nodes(like, int(count)))
     if arguments.remove_node:
         changes.append(remove_nodes(*arguments.remove_node))
+    if arguments.end:
+        changes.append(end_gangs(*arguments.end, namespace=arguments.namespace))
     for text in arguments.queue:
         changes.append(change_queue(*_fields("--queue", text)))
     for text in arguments.gang:
@@ -321,10 +375,8 @@ def _manifests(file: Path) -> Change:
 
     try:
         documents = [each for each in yaml.safe_load_all(file.read_text()) if each]
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{file}: {error}") from error
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"{file}: {reason_of(error)}") from error
 
     def change(snapshot: Any) -> Any:
         for document in documents:

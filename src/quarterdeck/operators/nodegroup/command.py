@@ -8,18 +8,28 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from quarterdeck.errors import ConfigError
+from quarterdeck.errors import ConfigError, reason_of
 
 DESCRIPTION = """\
 Convert NodeGroup manifests to another version, without a cluster and without losing anything: what the
 target version cannot hold goes into the annotation node.deckhouse.io/conversion-data, from which converting
 back restores it. Documents of other kinds are passed through. The result is written to standard output.
 """
+EPILOG = """\
+examples:
+  quarterdeck convert -f old-manifest.yaml --to v1
+  kubectl get nodegroups.v1.deckhouse.io -o yaml | quarterdeck convert -f - --to v1alpha1
+
+docs: {docs}/operators/nodegroup/
+"""
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "convert", help="convert manifests between API versions, offline", description=DESCRIPTION
+        "convert",
+        help="convert NodeGroup manifests between API versions, offline",
+        description=DESCRIPTION,
+        epilog=EPILOG,
     )
     parser.add_argument(
         "-f",
@@ -41,7 +51,11 @@ def add_command(commands: Any) -> None:
         "CloudStatic when an old Hybrid group is converted to v1",
     )
     parser.add_argument(
-        "-o", "--output", choices=("yaml", "json"), default="yaml", help="default: %(default)s"
+        "-o",
+        "--output",
+        choices=("yaml", "json"),
+        default="yaml",
+        help="form of the output (default: %(default)s)",
     )
     parser.set_defaults(run=run)
 
@@ -85,7 +99,7 @@ def _documents(file: str) -> Iterable[Any]:
     try:
         documents = list(load_documents(_content(file)))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{file}: not YAML: {reason_of(error)}") from error
     for document in documents:
         is_list = isinstance(document, dict) and str(document.get("kind", "")).endswith("List")
         if is_list and isinstance(document.get("items"), list):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from quarterdeck.api import Resource
-from quarterdeck.errors import ConfigError
+from quarterdeck.errors import ConfigError, reason_of
 from quarterdeck.runtime.cache.options import KindOptions
 from quarterdeck.runtime.rbac import Rule
 
@@ -55,6 +55,8 @@ class OperatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     watch_namespaces: tuple[str, ...] = ()
     """The namespaces that this installation serves, beside others that serve others; empty serves all. The
     cache holds no others; what has no namespace is shared with the other installations."""
+    companions: frozenset[str] = frozenset()
+    """The operators that run in the same program."""
     is_embedded: bool = False
     """Whether the cluster is the embedded one, which has no cloud and no machines: simulate them."""
 
@@ -69,7 +71,7 @@ class OperatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.convert(self.settings, kind)
         except msgspec.ValidationError as error:
-            raise ConfigError(f"operators.{self.name}: {error}") from error
+            raise ConfigError(f"operators.{self.name}: {reason_of(error)}") from error
 
 
 class OperatorWebhooks(msgspec.Struct, frozen=True, kw_only=True):

@@ -169,6 +169,7 @@ class Program:
             namespace=self.options.namespace,
             account=self.options.account,
             watch_namespaces=self.options.watch_namespaces,
+            companions=frozenset(each.name for each in self.operators) - {operator.name},
             is_embedded=self.options.is_embedded,
             server=self._served_address,
             registers_webhooks=not self.options.certificate_directory,

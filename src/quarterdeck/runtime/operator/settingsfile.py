@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.errors import ConfigError
+from quarterdeck.errors import ConfigError, reason_of
 
 
 class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,7 +26,5 @@ def read_settings(path: Path | None) -> SettingsFile:
 
     try:
         return msgspec.convert(yaml.safe_load(path.read_text()) or {}, SettingsFile)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+    except (OSError, yaml.YAMLError, msgspec.ValidationError) as error:
+        raise ConfigError(f"{path}: {reason_of(error)}") from error

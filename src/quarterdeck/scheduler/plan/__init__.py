@@ -9,9 +9,10 @@
 Everything here is a pure function of a recorded snapshot; nothing talks to a cluster.
 """
 
-from .change import Change, add_nodes, change_queue, remove_nodes, submit_gang
+from .change import Change, add_nodes, change_queue, end_gangs, remove_nodes, submit_gang
 from .course import Rest, after, run_to_rest
 from .explanation import Explanation, explain
+from .gangname import gangs_named
 from .record import Recorded, decisions_text, dump, load
 from .remedy import Remedy, remedies
 from .simulation import Simulation, simulate
@@ -28,7 +29,9 @@ __all__ = [
     "change_queue",
     "decisions_text",
     "dump",
+    "end_gangs",
     "explain",
+    "gangs_named",
     "load",
     "remedies",
     "remove_nodes",

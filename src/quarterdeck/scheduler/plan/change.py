@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
+from quarterdeck.api import Key
 from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import (
@@ -19,6 +20,8 @@ from quarterdeck.scheduler.snapshot import (
     Snapshot,
     TopologyConstraint,
 )
+
+from .gangname import gangs_named
 
 Change: TypeAlias = Callable[[Snapshot], Snapshot]
 """Makes another cluster of one; raises ``SchemaError`` if there is nothing to change."""
@@ -68,6 +71,24 @@ def remove_nodes(*names: str) -> Change:
                 for pod in snapshot.pods
             ),
             bind_requests=tuple(each for each in snapshot.bind_requests if each.node not in names),
+        )
+
+    return change
+
+
+def end_gangs(*names: str, namespace: str = "default") -> Change:
+    """Gangs have ended, by any name that `gangs_named` knows: their pods are gone."""
+
+    def change(snapshot: Snapshot) -> Snapshot:
+        ended = {key for name in names for key in gangs_named(snapshot, name, namespace)}
+        gone = {pod.key for pod in snapshot.pods if Key(pod.namespace, pod.pod_group) in ended}
+        return replace(
+            snapshot,
+            pod_groups=tuple(each for each in snapshot.pod_groups if each.key not in ended),
+            pods=tuple(pod for pod in snapshot.pods if pod.key not in gone),
+            bind_requests=tuple(
+                each for each in snapshot.bind_requests if Key(each.namespace, each.pod) not in gone
+            ),
         )
 
     return change

@@ -145,7 +145,7 @@ def explain(recorded: Recorded, key: Key) -> Explanation:
     cluster = Cluster(recorded.snapshot, recorded.settings)
     job = cluster.jobs.get(key)
     if job is None:
-        raise SchemaError(f"there is no pod group {key} in the snapshot: name it as namespace/name")
+        raise SchemaError(f"there is no pod group {key} in the snapshot")
     result = schedule(recorded.snapshot, recorded.settings)
     tasks = job.tasks_to_allocate()
     refusal = over_capacity(job, job.wanted()) if job.queue is not None and tasks else None

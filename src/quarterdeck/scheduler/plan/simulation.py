@@ -184,7 +184,8 @@ def _evicted(before: Snapshot, changed: Snapshot, rest: Rest) -> Iterable[Evicte
     stopped: dict[Key, set[Key]] = {}
     actions: dict[Key, set[str]] = {}
     preemptors: dict[Key, set[str]] = {}
-    for key in had.keys() - kept.keys():
+    there = {pod.key for pod in changed.pods}  # what is not there any more has ended
+    for key in (had.keys() - kept.keys()) & there:
         group = _group_of(had[key])
         stopped.setdefault(group, set()).add(key)
         actions.setdefault(group, set()).add("node removed")

@@ -126,7 +126,7 @@ def test_the_hosts_file_has_every_form_of_a_name() -> None:
     aliases = [{"ip": "1.2.3.4", "hostnames": ["far", "away"]}]
     made = pod("main", hostname="me", subdomain="crew", hostAliases=aliases)
     text = hosts_file(made, "127.64.0.9", names).decode()
-    assert "127.64.0.9\tme.crew.n.svc.cluster.local me\n" in text
+    assert "127.64.0.9\tme.crew.n.svc.cluster.local me.crew.n.svc me.crew.n me.crew me\n" in text
     assert "127.64.0.5\tp-0.crew.n.svc.cluster.local p-0.crew.n.svc p-0.crew.n p-0.crew\n" in text
     assert "1.2.3.4\tfar\taway\n" in text
     assert "127.64.0.5\tcrew.n.svc.cluster.local" in text

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from quarterdeck.cli.main import main
 from quarterdeck.operators.kai.live import read_snapshot
@@ -62,7 +63,7 @@ async def test_why_a_gang_waits(file: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["scheduler", "explain", "podgroup", "late", "--snapshot", str(file), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["pod_group"] == "default/late"
     assert main(["scheduler", "explain", "podgroup", "nobody", "--snapshot", str(file)]) == 1
-    assert "there is no pod group default/nobody" in capsys.readouterr().err
+    assert "there is no podgroup default/nobody" in capsys.readouterr().err
 
 
 async def test_what_would_start_it(file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -108,3 +109,49 @@ def test_a_file_that_is_no_snapshot(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["scheduler", "replay", str(wrong)]) == 1
     assert "is no snapshot" in capsys.readouterr().err
     assert main(["scheduler", "replay", str(tmp_path / "none.json")]) == 1
+
+
+async def test_a_gang_is_found_by_the_name_of_its_workload(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, uid = tmp_path / "cluster.json", "0f8fad5b-d9cb-469f-a165-70867728950e"
+    recorded = await record(file)
+    labels = {"jobset.sigs.k8s.io/jobset-name": "resnet", "app.kubernetes.io/part-of": "chat"}
+    snapshot = recorded.snapshot
+    renamed = {"late": f"pg-resnet-{uid}"}
+    changed = replace(
+        snapshot,
+        pod_groups=tuple(
+            replace(each, name=renamed.get(each.name, each.name)) for each in snapshot.pod_groups
+        ),
+        pods=tuple(
+            replace(each, pod_group=renamed[each.pod_group], labels=labels)
+            if each.pod_group in renamed
+            else each
+            for each in snapshot.pods
+        ),
+    )
+    write(file, replace(recorded, snapshot=changed))
+    source = ["--snapshot", str(file)]
+    for name in (
+        ["resnet"],
+        ["default/resnet"],
+        ["trainjob/resnet"],
+        ["jobsets", "resnet"],
+        ["pcs/chat"],
+        [f"pg-resnet-{uid}"],
+        ["podgroup", f"default/pg-resnet-{uid}"],
+    ):
+        assert main(["scheduler", "explain", *name, *source]) == 0, name
+        assert capsys.readouterr().out.startswith(f"default/pg-resnet-{uid}: queue team")
+    for name, told in (
+        ("resnett", "there is no gang default/resnett in the snapshot; did you mean resnet?"),
+        ("pcs/resnet", "there is no podcliqueset default/resnet in the snapshot"),
+        ("elsewhere/resnet", "there is no gang elsewhere/resnet in the snapshot"),
+    ):
+        assert main(["scheduler", "explain", name, *source]) == 1
+        assert told in capsys.readouterr().err
+    assert main(["scheduler", "simulate", "--end", "early", *source, "-o", "json"]) == 0
+    started = json.loads(capsys.readouterr().out)
+    assert f"default/pg-resnet-{uid}" in json.dumps(started["starts"])
+    assert "early" not in json.dumps(started)

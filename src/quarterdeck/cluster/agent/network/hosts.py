@@ -73,7 +73,9 @@ def namespace_names(
 def hosts_file(pod: Pod, ip: str, names: Iterable[tuple[str, str, str]]) -> bytes:
     """The pod's ``/etc/hosts``; short names are those of its own namespace."""
     tab = "\t"
-    me = " ".join(filter(None, (fqdn(pod), hostname(pod))))
+    name, namespace = hostname(pod), pod.metadata.namespace
+    subdomain = pod.spec.subdomain
+    me = " ".join((*_forms(f"{name}.{subdomain}", namespace, namespace), name)) if subdomain else name
     lines = [
         f"# Kubernetes-managed hosts file{' (host network)' if pod.spec.host_network is True else ''}.",
         "127.0.0.1\tlocalhost",
@@ -82,14 +84,17 @@ def hosts_file(pod: Pod, ip: str, names: Iterable[tuple[str, str, str]]) -> byte
     if ip:
         lines.append(f"{ip}\t{me}")
     for address, name, namespace in names:
-        forms = [f"{name}.{namespace}.svc.{DOMAIN}", f"{name}.{namespace}.svc", f"{name}.{namespace}"]
-        if namespace == pod.metadata.namespace:
-            forms.append(name)
-        lines.append(f"{address}\t{' '.join(forms)}")
+        lines.append(f"{address}\t{' '.join(_forms(name, namespace, pod.metadata.namespace))}")
     if pod.spec.host_aliases:
         lines += ["", "# Entries added by HostAliases."]
         lines += [f"{alias.ip}\t{tab.join(alias.hostnames)}" for alias in pod.spec.host_aliases]
     return ("\n".join(lines) + "\n").encode()
+
+
+def _forms(name: str, namespace: str, own: str) -> list[str]:
+    """How a name of a namespace may be written in the namespace ``own``."""
+    forms = [f"{name}.{namespace}.svc.{DOMAIN}", f"{name}.{namespace}.svc", f"{name}.{namespace}"]
+    return [*forms, name] if namespace == own else forms
 
 
 def resolver_file(pod: Pod, resolver: str = "") -> bytes:

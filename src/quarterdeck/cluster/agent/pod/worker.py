@@ -31,7 +31,7 @@ from quarterdeck.cluster.agent.environment.variable import (
 )
 from quarterdeck.cluster.agent.machine.allocation import write_given
 from quarterdeck.cluster.agent.machine.storage import is_limited, storage_problem
-from quarterdeck.cluster.agent.network.hosts import hosts_file
+from quarterdeck.cluster.agent.network.hosts import hostname, hosts_file
 from quarterdeck.cluster.agent.nodetools import NodeTools
 from quarterdeck.cluster.agent.pod.control import ContainerControl
 from quarterdeck.cluster.agent.pod.ending import end_folder
@@ -60,6 +60,9 @@ from quarterdeck.wire.gostyle import quote
 _RETRY: Final = (2.0, 60.0)
 """Seconds after which a container that could not be made is tried again: the first time, and at most."""
 _REFRESH_SECONDS: Final = 45.0
+_NAMES_SECONDS: Final = 5.0
+"""How long the first container waits for the names of the pod's set, at most."""
+_NAMES_LOOK: Final = 0.05
 _SIZE_SECONDS: Final = 10.0
 _RESIZE_SECONDS: Final = 10.0
 _DEFAULT_GRACE: Final = 30
@@ -90,6 +93,7 @@ class PodWorker:
         self._stop_deadline = math.inf
         self._refresh_at = 0.0
         self._next_set_up = 0.0
+        self._names_deadline = math.inf
         self._next_size_check = 0.0
         self.gone: Final = asyncio.Event()
         """Set when nothing is left of the pod; its address may be another one's from then on."""
@@ -130,6 +134,8 @@ class PodWorker:
         if plan.outcome is not None:
             return await self._sync_finished(sight)
         after = min(plan.after, left, size_check)
+        if plan.start and self._awaits_names(steady):
+            return self._status(sight), min(after, _NAMES_LOOK)
         for restart in plan.start:
             after = min(after, await self._start(restart))
         if plan.start:
@@ -297,6 +303,24 @@ class PodWorker:
             except (VolumeError, ApiError, TransportError) as error:
                 self._tell("Warning", "FailedMount", str(error))
         return self._refresh_at - now
+
+    def _awaits_names(self, now: float) -> bool:
+        """Whether the names of the pod's set are on their way: those of a headless Service that has pods
+        before they are ready. They come with this pod's own, and its first program may ask for them."""
+        self._names_deadline = min(self._names_deadline, now + _NAMES_SECONDS)
+        namespace, subdomain = self.pod.metadata.namespace, self.pod.spec.subdomain
+        if not subdomain or now >= self._names_deadline:
+            return False
+        own = f"{hostname(self.pod)}.{subdomain}"
+        if any((name, where) == (own, namespace) for _, name, where in self._tools.names(self.runtime)):
+            self._names_deadline = -math.inf
+            return False
+        return any(
+            each.metadata.name == subdomain
+            and each.spec.cluster_ip == "None"
+            and each.spec.publish_not_ready_addresses is True
+            for each in self._tools.headless(namespace)
+        )
 
     async def _start(self, restart: Restart) -> float:
         """Begin a run; seconds until it should be looked at again."""

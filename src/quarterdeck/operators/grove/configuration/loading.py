@@ -45,7 +45,7 @@ def load_configuration(
     try:
         read = msgspec.convert(document, OperatorConfiguration, dec_hook=_decode)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"cannot read the {names.CONFIG_KIND}: {error}") from error
+        raise ConfigError(f"cannot read the {names.CONFIG_KIND}: {reason_of(error)}") from error
     if (read.api_version, read.kind) != (names.CONFIG_API_VERSION, names.CONFIG_KIND):
         raise ConfigError(
             f'no kind "{read.kind}" is known for version "{read.api_version}", '

@@ -114,7 +114,8 @@ def _check_schedulers(
     if found[0] not in rules.enabled_schedulers:  # upstream asks about the first alone
         text = (
             "schedulerName must be an enabled scheduler backend; "
-            "this scheduler is not enabled in OperatorConfiguration"
+            "this scheduler is not enabled in OperatorConfiguration; "
+            "add it to scheduler.profiles (operators.grove in the file of --config)"
         )
         errors.append(invalid(_SCHEDULER, found[0], text))
     return errors
