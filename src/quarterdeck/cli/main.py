@@ -18,7 +18,7 @@ from typing import Any, Final
 from quarterdeck import __version__
 from quarterdeck.errors import QuarterdeckError
 
-from . import apiserver, bench, completion, finalizers, image, manifests, new, run, top, uninstall, up
+from . import apiserver, bench, completion, finalizers, image, manifests, new, run, status, top, uninstall, up
 from .argument import LineParser
 from .check import command as check
 from .collector import relax_collector
@@ -31,6 +31,7 @@ from .nodes import command as nodecommand
 ENTRY_POINTS: Final = "quarterdeck.commands"
 _OWN: Final = (
     up,
+    status,
     running,
     node,
     image,

@@ -11,6 +11,7 @@ from quarterdeck.api import Quantity
 __all__ = [
     "ENDED",
     "Json",
+    "age",
     "condition",
     "gang_of",
     "gpus",
@@ -70,6 +71,18 @@ def moment(text: str) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def age(time: str, now: datetime) -> str:
+    """How long ago a moment was, in the largest unit that says something; empty if it is none or to come."""
+    then = moment(time)
+    if then is None or then > now:
+        return ""
+    seconds = int((now - then).total_seconds())
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
 
 
 def number(value: Any) -> float:
