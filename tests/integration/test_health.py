@@ -345,3 +345,33 @@ async def test_what_a_kubelet_reports_is_seen() -> None:
             "node-network-unavailable",
         }
         assert wanted | {"node-silent"} <= seen
+
+
+async def test_a_server_that_is_gone_without_a_word_is_noticed_and_nothing_is_forgotten() -> None:
+    async with TestCluster() as cluster:
+        await cluster.client.create(DynamicObject(make("v1", "Node", "known", "")))
+        link = cluster.link(name="board")
+        async with followed(Board(link.client, title="far away")) as board:
+            await cluster.clock.sleep(10.0)
+            assert board.sections["health"]["health"]["unreachableSince"] == ""
+            link.cut(silently=True)  # no connection breaks: the network swallows everything
+            await cluster.clock.sleep(30.0)
+            health = board.sections["health"]["health"]
+            lost = datetime.fromisoformat(health["unreachableSince"])
+            assert 20 <= cluster.clock.time() - lost.timestamp() <= 35
+            assert board.assessment.problems[0].situation == "api-unreachable"
+            assert "known" in board.sections["nodes"], "what is known is not zero"
+            link.restore()
+            await cluster.clock.sleep(120.0)
+            assert board.sections["health"]["health"]["unreachableSince"] == ""
+
+
+async def test_what_may_not_be_read_is_told_and_not_taken_for_nothing() -> None:
+    async with TestCluster(controllers=True) as cluster:
+        client = cluster.as_user("nobody")
+        async with followed(Board(client)) as board:
+            await cluster.clock.sleep(10.0)
+            [problem] = [each for each in board.assessment.problems if each.situation == "may-not-read"]
+            assert "pods" in {each.name for each in problem.subjects}
+            assert board.assessment.summary != "nothing is wrong"
+        assert (await assess_cluster(client)).is_bad

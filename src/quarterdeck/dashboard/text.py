@@ -11,7 +11,7 @@ from quarterdeck.health.field import age as age_at
 from quarterdeck.health.field import moment as health_moment
 from quarterdeck.health.field import plural
 
-__all__ = ["age", "gang_name", "natural", "plain_lines"]
+__all__ = ["age", "gang_name", "natural", "plain_lines", "queue_tree"]
 
 Json = dict[str, Any]
 _UID: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -25,6 +25,30 @@ def gang_name(name: str) -> str:
 def natural(name: str) -> list[tuple[int, str]]:
     """The order that people expect: node-2 before node-10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def queue_tree(queues: Mapping[str, Json], *, by_use: bool = False) -> list[Json]:
+    """Queues, each followed by those below it; queues in a circle are left at the end."""
+
+    def order(queue: Json) -> tuple[Any, ...]:
+        use = -float(queue["gpu"]["allocated"]) if by_use else 0.0
+        return use, -int(queue.get("priority", 100)), natural(queue["name"])
+
+    below: dict[str, list[Json]] = {}
+    for queue in sorted(queues.values(), key=order):
+        parent = queue.get("parent", "")
+        below.setdefault(parent if parent in queues else "", []).append(queue)
+    found: dict[str, Json] = {}
+
+    def add(name: str) -> None:
+        for queue in below.get(name, ()):
+            if queue["name"] not in found:
+                found[queue["name"]] = queue
+                add(queue["name"])
+
+    add("")
+    rest = [queue for queue in sorted(queues.values(), key=order) if queue["name"] not in found]
+    return [*found.values(), *rest]
 
 
 def age(time: str, now: datetime | None = None) -> str:
@@ -46,7 +70,7 @@ def plain_lines(sections: Mapping[str, Mapping[str, Json]]) -> Iterator[str]:
         state = "ready" if node["ready"] else "not ready"
         gpus, pods = plural(node["gpus"], "GPU"), plural(node["pods"], "pod")
         yield f"node {node['name']}: {state}, {used:g} of {gpus}, {pods}"
-    for _, queue in sorted(sections.get("queues", {}).items()):
+    for queue in queue_tree(sections.get("queues", {})):
         share = queue["gpu"]
         fair = "" if queue["fairShare"] is None else f", fair share {queue['fairShare']:g}"
         quota = "unbounded" if share["quota"] < 0 else f"{share['quota']:g}"

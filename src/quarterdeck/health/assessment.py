@@ -20,6 +20,8 @@ __all__ = ["Assessment", "Observer", "Sight", "assess"]
 _PATIENCE: Final = 10.0
 """Seconds in which a watch may be away: a connection ends now and then."""
 _SHOWN_FIRST: Final = {severity: place for place, severity in enumerate(SEVERITIES)}
+_BLINDING: Final = ("api-unreachable", "credentials-refused")
+"""With these nothing else is sure, so they come first."""
 _TOLD_BY_GANG: Final = ("waits", "pod-unseen")
 _TOLD_BY_SIZE: Final = ("waits", "gang-waits", "pod-unseen")
 
@@ -127,9 +129,12 @@ def _grouped(found: Iterable[Finding]) -> list[Problem]:
     for each in found:
         groups[each.situation, each.reason].append(each)
     problems = [_problem(each) for each in groups.values()]
-    return sorted(
-        problems, key=lambda each: (_SHOWN_FIRST[each.severity], -len(each.subjects), each.since, each.key)
-    )
+    return sorted(problems, key=_urgency)
+
+
+def _urgency(problem: Problem) -> tuple[bool, int, int, str, str]:
+    place = _SHOWN_FIRST[problem.severity]
+    return problem.situation not in _BLINDING, place, -len(problem.subjects), problem.since, problem.key
 
 
 def _problem(found: list[Finding]) -> Problem:
