@@ -11,8 +11,6 @@ from typing import Any, Final
 from .argument import did_you_mean
 from .error import CommandError
 
-__all__ = ["FOLDER", "add_command"]
-
 FOLDER: Final = Path(__file__).resolve().parent.parent / "examples"
 """In the wheel a folder of the package; in a checkout a link to the one at the top."""
 _LISTED: Final = re.compile(r"^- `([\w-]+)`: (.+)$", re.MULTILINE)

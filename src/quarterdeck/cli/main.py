@@ -28,6 +28,7 @@ from . import (
     manifests,
     new,
     run,
+    status,
     top,
     uninstall,
     up,
@@ -44,7 +45,7 @@ from .usage import epilog
 
 ENTRY_POINTS: Final = "quarterdeck.commands"
 _OWN: Final = {
-    "a cluster on this machine": (up, running, demo, examples, nodecommand, node, image),
+    "a cluster on this machine": (up, status, running, demo, examples, nodecommand, node, image),
     "a real cluster": (run, manifests, uninstall, finalizers),
     "look at any cluster": (dashboard, top, check),
     "develop": (new, apiserver, bench, completion),

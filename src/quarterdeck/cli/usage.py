@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["epilog"]
-
 _PAGES: Final[Mapping[str, str]] = {
     "up": "cluster",
     "status": "quickstart",

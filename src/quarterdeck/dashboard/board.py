@@ -3,6 +3,10 @@
 Every object is digested once per change; the sections it belongs to are put together again a moment later,
 and only rows that differ are told. Kinds that are not installed, or that the user may not read, leave their
 sections empty and say so in ``sources``: everything else works without them.
+
+Two sections are about the whole: ``problems`` (see ``quarterdeck.health``), the worst first, and ``health``,
+one row with their number and whether the API server answers. A server that is gone breaks no watch where the
+network swallows packets, so the board asks it every few seconds.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -20,6 +25,7 @@ from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.k8s import Event, Node, Pod
 from quarterdeck.client import Client
 from quarterdeck.errors import QuarterdeckError, SchemaError
+from quarterdeck.health import KINDS, Assessment, Observer, Problem, Seen, Sight, assess, see
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
 from quarterdeck.operators.kai.types import PodGroup, Queue, Topology
@@ -27,6 +33,7 @@ from quarterdeck.operators.nodegroup.types import NodeGroup
 from quarterdeck.operators.trainer.types import TrainJob
 from quarterdeck.runtime.cache import Cache, Change, Delta, HealthState, Informer
 from quarterdeck.runtime.log import get_logger
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
 
 from . import digest, section
 from .planner import Plan, Planner
@@ -40,6 +47,10 @@ _PLAN_PERIOD: Final = 2.0
 """Seconds between two plans, which cost a cycle of the scheduler each."""
 _LOOK: Final = 1.0
 """Seconds between two looks at how the watches are doing."""
+_ASK: Final = 4.0
+"""Seconds between two questions whether the server is there, and for its answer."""
+_SUBJECTS: Final = 200
+"""Objects of one problem that the page is told; their number is always told."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -83,34 +94,48 @@ Subscriber = Callable[[Changes], None]
 
 
 class _Handler:
-    """Digests the objects of one kind."""
+    """Keeps of the objects of one kind what somebody makes of each."""
 
-    def __init__(self, source: Source, digests: dict[str, Json], changed: Callable[[Source], None]) -> None:
-        self._source: Final = source
-        self._digests: Final = digests
+    def __init__(
+        self, make: Callable[[Json], Any], kept: dict[str, Any], changed: Callable[[], None]
+    ) -> None:
+        self._make: Final = make
+        self._kept: Final = kept
         self._changed: Final = changed
 
     def handle(self, delta: Delta) -> None:
         entry = delta.entry
         key = f"{entry.namespace}/{entry.name}" if entry.namespace else entry.name
         if delta.change is Change.DELETED:
-            self._digests.pop(key, None)
+            self._kept.pop(key, None)
         else:
-            self._digests[key] = self._source.digest(msgspec.json.decode(entry.raw))
-        self._changed(self._source)
+            self._kept[key] = self._make(msgspec.json.decode(entry.raw))
+        self._changed()
 
 
 class Board:
     """The state of the page. ``run`` it beside whoever subscribes."""
 
-    def __init__(self, client: Client, *, planner: Planner | None = None, title: str = "") -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        planner: Planner | None = None,
+        title: str = "",
+        clock: Clock | None = None,
+    ) -> None:
         """``title`` says which cluster this is."""
         self.client: Final = client
         self.title: Final = title
         self._planner: Final = planner
-        self._cache: Final = Cache(client, client.mapper, scheme=client.scheme)
+        self._clock: Final = clock if clock is not None else LoopClock()
+        self._cache: Final = Cache(client, client.mapper, scheme=client.scheme, clock=self._clock)
         self._digests: Final[dict[str, dict[str, Json]]] = {source.name: {} for source in SOURCES}
         self._informers: Final[dict[str, Informer]] = {}
+        self._seen: Final[dict[str, dict[str, Seen]]] = {each.name: {} for each in KINDS}
+        self._seeing: Final[dict[str, Informer]] = {}
+        self._unreachable_since = ""
+        self._assessment = Assessment(unknown=tuple(self._seen))
         self._sections: Final[dict[str, section.Section]] = {}
         self._subscribers: Final[list[Subscriber]] = []
         self._dirty: Final[set[str]] = set()
@@ -119,9 +144,13 @@ class Board:
         self._fair_shares: Mapping[str, float] = {}
         for source in SOURCES:
             informer = self._informers[source.name] = self._cache.informer(source.kind, optional=True)
-            informer.add_handler(_Handler(source, self._digests[source.name], self._changed))
-        for kind in planner.kinds() if planner is not None else ():
-            self._cache.informer(kind, optional=True)
+            changed = partial(self._changed, source)
+            informer.add_handler(_Handler(source.digest, self._digests[source.name], changed))
+        for kind in KINDS:
+            informer = self._seeing[kind.name] = self._cache.informer(kind.kind, optional=True)
+            informer.add_handler(_Handler(partial(see, kind), self._seen[kind.name], self._trouble))
+        for planned in planner.kinds() if planner is not None else ():
+            self._cache.informer(planned, optional=True)
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
@@ -129,6 +158,7 @@ class Board:
             group.create_task(self._cache.run(), name="board cache")
             group.create_task(self._put_together(), name="board sections")
             group.create_task(self._watch_sources(), name="board sources")
+            group.create_task(self._keep_asking(), name="board server")
             if self._planner is not None:
                 group.create_task(self._keep_planning(self._planner), name="board plan")
 
@@ -141,8 +171,13 @@ class Board:
     def _is_settled(self) -> bool:
         return not self._dirty and all(
             each.health.is_blocked or (each.has_synced and each.statistics().queued == 0)
-            for each in self._informers.values()
+            for each in (*self._informers.values(), *self._seeing.values())
         )
+
+    @property
+    def assessment(self) -> Assessment:
+        """What is wrong now."""
+        return self._assessment
 
     @property
     def sections(self) -> Mapping[str, section.Section]:
@@ -169,6 +204,60 @@ class Board:
         if source.name in _PLANNED:
             self._replan.set()
 
+    def _trouble(self) -> None:
+        self._dirty.add("problems")
+        self._wake.set()
+
+    def _assess(self) -> section.Section:
+        sights = {name: self._sight(each) for name, each in self._seeing.items()}
+        unseen = ("absent", "refused", "unauthorized", "loading")
+        world = {name: kept for name, kept in self._seen.items() if sights[name].state not in unseen}
+        observer = Observer(
+            sights=sights, unreachable_since=self._unreachable_since, server=self.title or "of this cluster"
+        )
+        now = datetime.fromtimestamp(self._clock.time(), UTC)
+        self._assessment = found = assess(world, observer, now)
+        row = {
+            "summary": found.summary,
+            "critical": found.count("critical"),
+            "warning": found.count("warning"),
+            "notice": found.count("notice"),
+            "unknown": list(found.unknown),
+            "unreachableSince": self._unreachable_since,
+        }
+        self._tell("health", {"health": row})
+        return {each.key: _problem_row(each, place) for place, each in enumerate(found.problems)}
+
+    def _sight(self, informer: Informer) -> Sight:
+        health = informer.health
+        since = self._wall_time(health.since)
+        if health.state is HealthState.KIND_MISSING:
+            return Sight(state="absent")
+        if health.state is HealthState.UNAUTHORIZED:
+            return Sight(state="unauthorized", message=health.message, since=since)
+        if health.state is HealthState.FORBIDDEN:
+            return Sight(state="refused", message=str(health), since=since)
+        if not informer.has_synced:
+            return Sight(state="loading")
+        return Sight() if health.is_good else Sight(state="stale", message=str(health), since=since)
+
+    def _wall_time(self, moment: float) -> str:
+        return _text(self._clock.time() - (self._clock.monotonic() - moment))
+
+    async def _keep_asking(self) -> None:
+        """Find out whether the server answers, also where no connection breaks."""
+        answered = self._clock.time()
+        while True:
+            try:
+                await self.client.rest.transport.request("GET", "/version", timeout=_ASK)
+                answered, since = self._clock.time(), ""
+            except QuarterdeckError as error:
+                _log.debug("no answer", error=str(error))
+                since = _text(answered)
+            self._unreachable_since = since
+            self._trouble()  # time passes: what takes a moment becomes a problem
+            await self._clock.sleep(_ASK)
+
     async def _put_together(self) -> None:
         made: Mapping[str, Callable[[section.Digests], section.Section]] = {
             "nodes": section.nodes,
@@ -179,6 +268,7 @@ class Board:
             "addresses": section.addresses,
             "nodegroups": section.node_groups,
             "events": section.events,
+            "problems": lambda _: self._assess(),
         }
         while True:
             await self._wake.wait()
@@ -228,6 +318,24 @@ class Board:
                 self._dirty.add("queues")
                 self._wake.set()
             await asyncio.sleep(max(_PLAN_PERIOD, (time.perf_counter() - started) * _REST))
+
+
+def _text(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _problem_row(problem: Problem, place: int) -> Json:
+    return {
+        "place": place,
+        "situation": problem.situation,
+        "severity": problem.severity,
+        "head": problem.head,
+        "reason": problem.reason,
+        "since": problem.since,
+        "remedy": problem.remedy,
+        "count": len(problem.subjects),
+        "subjects": msgspec.to_builtins(problem.subjects[:_SUBJECTS]),
+    }
 
 
 def _source_row(informer: Informer) -> Json:

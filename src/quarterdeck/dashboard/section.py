@@ -42,6 +42,7 @@ def nodes(digests: Digests) -> Section:
             "guests": [
                 {"gang": pod["gang"], "pod": pod["name"], "gpus": pod["gpus"]} for pod in pods if pod["gpus"]
             ],
+            "since": node["since"],
         }
     return found
 
@@ -89,8 +90,9 @@ def gangs(digests: Digests) -> Section:
                 }
             )
             row["why"] = group["why"] or row["why"]
-        if row["state"] not in ("waiting", "partly"):
+        if not row["waiting"]:
             row["why"] = []
+        row["runs"] = row["state"] in ("running", "partly") and row["placed"] >= row["minimum"]
         row["grouped"] = group is not None
         found[key] = row
     return found
@@ -100,10 +102,14 @@ def _gang(pods: list[Json]) -> Json:
     waiting = [pod for pod in pods if pod["waits"]]
     placed = [pod for pod in pods if pod["node"] and not pod["ended"]]
     ended = [pod for pod in pods if pod["ended"]]
-    if waiting:
+    if any(pod["failing"] for pod in placed):
+        state = "failing"
+    elif waiting:
         state = "partly" if placed else "waiting"
+    elif any(pod["phase"] != "Running" for pod in placed):
+        state = "starting"
     elif placed:
-        state = "running" if all(pod["phase"] == "Running" for pod in placed) else "starting"
+        state = "not ready" if any(pod["unready"] for pod in placed) else "running"
     else:
         state = "failed" if any(pod["phase"] == "Failed" for pod in ended) else "ended" if ended else "empty"
     namespace, _, name = pods[0]["gang"].partition("/") if pods else ("", "", "")
@@ -120,6 +126,7 @@ def _gang(pods: list[Json]) -> Json:
         "waiting": len(waiting),
         "placed": len(placed),
         "ended": len(ended),
+        "restarts": sum(pod["restarts"] for pod in pods),
         "gpus": _sum(pods, "gpus"),
         "placedGpus": _sum(placed, "gpus"),
         "why": sorted({pod["why"] for pod in waiting if pod["why"]}),

@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from quarterdeck.api import Resource
     from quarterdeck.api.invariant import Broken, Invariant
     from quarterdeck.client import Client
+    from quarterdeck.health import Problem
 
 ENTRY_POINTS: Final = "quarterdeck.invariants"
 _PAGE: Final = 1000
 _LOOKS: Final = 3
 _STORAGE: Final = "storage"
+_HEALTH: Final = "health"
 DESCRIPTION = """\
-Check the invariants of a cluster, and say which objects break them and what to do. Nothing is written. An
-invariant that may be broken for a moment while controllers work is checked twice, and reported only if it is
-still broken. Exits with 1 if anything is broken.
+Check the invariants and the health of a cluster, and say which objects are in trouble and what to do. Nothing
+is written. An invariant that may be broken for a moment while controllers work is checked twice, and reported
+only if it is still broken. Exits with 1 if anything is broken; a notice is printed and breaks nothing.
 
 `check storage` tests what the API server promises about its lists and watches, on every resource. It reads
 everything three times, and runs only if you name it.
@@ -31,12 +33,14 @@ everything three times, and runs only if you name it.
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser("check", help="check the invariants of a cluster", description=DESCRIPTION)
+    parser = commands.add_parser(
+        "check", help="check the invariants and the health of a cluster", description=DESCRIPTION
+    )
     parser.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help="only this invariant (ipam/no-overlap), or all of a group (ipam), or storage",
+        help="only this invariant (ipam/no-overlap), or all of a group (ipam), or health, or storage",
     )
     parser.add_argument("--list", action="store_true", help="list the invariants")
     parser.add_argument(
@@ -54,29 +58,47 @@ def add_command(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from quarterdeck.health import SITUATIONS
+
     from .storage import PROMISES, find_storage_faults
 
     tries_storage = _STORAGE in arguments.names
-    names = [name for name in arguments.names if name != _STORAGE]
-    chosen = _chosen(names) if names or not tries_storage else []
-    promises = PROMISES if tries_storage or (not names and arguments.list) else {}
+    names = [name for name in arguments.names if name not in (_STORAGE, _HEALTH)]
+    looks_at_health = _HEALTH in arguments.names or not arguments.names
+    chosen = _chosen(names) if names or not arguments.names else []
+    says = {each.name: each.says for each in chosen}
+    if tries_storage or (arguments.list and not arguments.names):
+        says |= PROMISES
+    if looks_at_health:
+        says |= {f"{_HEALTH}/{name}": f"not so: {each.meaning}" for name, each in SITUATIONS.items()}
     if arguments.list:
-        says = {each.name: each.says for each in chosen} | promises
         width = max(map(len, says))
         for name, text in sorted(says.items()):
             print(f"{name:{width}}  {text}")
         return 0
+    from quarterdeck.cli.health import assess_cluster
     from quarterdeck.client import Client, Config
 
-    async def connected() -> list[Broken]:
+    async def connected() -> tuple[list[Broken], list[Broken]]:
         config = Config.load(arguments.kubeconfig or "", context=arguments.context)
         async with Client.connect(config) as client:
             found = await find_broken(client, chosen, settle=arguments.settle)
-            return found + (await find_storage_faults(client) if tries_storage else [])
+            if tries_storage:
+                found += await find_storage_faults(client)
+            problems = (await assess_cluster(client)).problems if looks_at_health else ()
+            found += [_broken(each) for each in problems if each.severity != "notice"]
+            return found, [_broken(each) for each in problems if each.severity == "notice"]
 
-    broken = asyncio.run(connected())
-    _print(broken, len(chosen) + len(promises), arguments.output)
+    broken, notices = asyncio.run(connected())
+    _print(broken, notices, len(says), arguments.output)
     return 1 if broken else 0
+
+
+def _broken(problem: Problem) -> Broken:
+    from quarterdeck.api.invariant import Broken
+
+    name = f"{_HEALTH}/{problem.situation}"
+    return Broken(name, problem.head, problem.reason, problem.remedy)
 
 
 def _chosen(names: Sequence[str]) -> list[Invariant]:
@@ -130,7 +152,7 @@ async def _all(client: Client, kind: type[Resource]) -> list[Resource]:
         return []  # nothing of a kind that is not installed is broken
 
 
-def _print(broken: Sequence[Broken], checked: int, output: str) -> None:
+def _print(broken: Sequence[Broken], notices: Sequence[Broken], checked: int, output: str) -> None:
     if output == "json":
         from msgspec import json
 
@@ -138,5 +160,7 @@ def _print(broken: Sequence[Broken], checked: int, output: str) -> None:
         return
     for each in broken:
         print(f"{each.invariant}: {each.object} {each.problem}\n  to do: {each.remedy}")
+    for each in notices:
+        print(f"notice: {each.object} {each.problem}\n  to do: {each.remedy}")
     bad = len({each.invariant for each in broken})
     print(f"{checked - bad} hold, {bad} broken", file=sys.stderr)

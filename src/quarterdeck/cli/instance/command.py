@@ -1,4 +1,4 @@
-"""`quarterdeck status`, `down`, `logs` and `kubeconfig`: clusters that run on this machine."""
+"""`quarterdeck down`, `logs` and `kubeconfig`: clusters that run on this machine."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ _NAME = {
 
 def add_command(commands: Any) -> None:
     for name, run, text in (
-        ("status", _status, "list the clusters that run on this machine"),
         ("down", _down, "stop a cluster that runs on this machine"),
         ("logs", _logs, "show the log of a cluster that runs in the background, or of a workload"),
         ("kubeconfig", _kubeconfig, "print the kubeconfig of a cluster that runs on this machine"),
     ):
         parser = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
-        if name != "status":
-            parser.add_argument("name", nargs="?", default="", help=_NAME.get(name, _NAME[""]))
+        parser.add_argument("name", nargs="?", default="", help=_NAME.get(name, _NAME[""]))
         if name == "logs":
             parser.add_argument(
                 "-f", "--follow", action="store_true", help="show new lines until the cluster ends"
@@ -43,24 +41,6 @@ def add_command(commands: Any) -> None:
             )
             add_cluster_arguments(parser)
         parser.set_defaults(run=run)
-
-
-def _status(arguments: argparse.Namespace) -> int:
-    from .instance import running
-
-    rows = [("NAME", "PID", "URL", "KUBECONFIG", "DATA", "DASHBOARD")]
-    for each in running():
-        data = each.data_dir or "in memory"
-        rows.append(
-            (each.name, str(each.pid), each.url, each.context_file or "-", data, each.dashboard or "-")
-        )
-    if len(rows) == 1:
-        print("no cluster is running; `quarterdeck up --detach` starts one")
-        return 0
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    for row in rows:
-        print("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    return 0
 
 
 def _down(arguments: argparse.Namespace) -> int:

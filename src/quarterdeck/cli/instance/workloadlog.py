@@ -12,8 +12,6 @@ from quarterdeck.errors import ApiError
 if TYPE_CHECKING:
     from quarterdeck.client import Client, Config
 
-__all__ = ["KINDS", "print_logs"]
-
 _JOB_SET: Final = "jobset.sigs.k8s.io/jobset-name"
 _SET: Final = "app.kubernetes.io/part-of"
 KINDS: Final = {

@@ -30,6 +30,10 @@ _NAMES: Final = {
     b"\t": "right",
     b"\x1b[Z": "left",
     b"\x1b": "escape",
+    b"\r": "enter",
+    b"\n": "enter",
+    b"\x7f": "backspace",
+    b"\x08": "backspace",
 }
 
 

@@ -12,8 +12,6 @@ from quarterdeck.api import Key
 from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler.snapshot import PodGroupInfo, Snapshot
 
-__all__ = ["gangs_named"]
-
 _POD_GROUP: Final = "podgroup"
 _JOB_SET: Final = "jobset.sigs.k8s.io/jobset-name"
 _LABELS: Final[Mapping[str, str]] = {
