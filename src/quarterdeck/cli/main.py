@@ -18,7 +18,20 @@ from typing import Any, Final
 from quarterdeck import __version__
 from quarterdeck.errors import QuarterdeckError
 
-from . import apiserver, bench, completion, finalizers, image, manifests, new, run, top, uninstall, up
+from . import (
+    apiserver,
+    bench,
+    completion,
+    finalizers,
+    image,
+    manifests,
+    new,
+    run,
+    top,
+    torture,
+    uninstall,
+    up,
+)
 from .argument import LineParser
 from .check import command as check
 from .collector import relax_collector
@@ -45,6 +58,7 @@ _OWN: Final = (
     new,
     finalizers,
     check,
+    torture,
     nodecommand,
     completion,
 )

@@ -125,7 +125,7 @@ class Link:
         return self._is_cut
 
     def hold(self, resource: str = "") -> None:
-        """Let everything wait, requests and events; or only events: of a resource (``pods``), or all (``*``)."""
+        """Let everything wait, requests and events; or only events: of one resource, or of all (``*``)."""
         self._holds.setdefault(resource, asyncio.Event())
 
     def release(self, resource: str = "") -> None:

@@ -33,7 +33,7 @@ class Report(msgspec.Struct):
 
 
 def as_text(report: Report, command: str = "") -> str:
-    """For a terminal."""
+    """For a terminal; ``command`` does a run again whose seed takes the place of ``%s``."""
     lines = []
     for number, each in enumerate(report.findings, 1):
         certain = "" if each.is_certain else " (seen once, not again when it was repeated)"
@@ -47,7 +47,7 @@ def as_text(report: Report, command: str = "") -> str:
             lines += ["  differences:", *(f"    {line}" for line in each.diff)]
         lines += [f"  seen in {each.seen} run{'s' if each.seen > 1 else ''}"]
         lines += [
-            f"  again: {command} --replay '{each.seed}'".rstrip() if command else f"  seed: {each.seed}",
+            f"  again: {command.replace('%s', each.seed)}" if command else f"  seed: {each.seed}",
             "",
         ]
     lines.append(summary(report))

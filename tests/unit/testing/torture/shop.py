@@ -22,7 +22,6 @@ from quarterdeck.api import (
     Le,
     Maybe,
     Model,
-    ObjectMeta,
     Resource,
     Seq,
     omitempty,
@@ -117,7 +116,8 @@ class Keeper:
 
     async def _reconcile(self, ctx: Context[Shop]) -> None:
         shop = ctx.obj
-        await self._put(ctx, self.line(shop), owner=None)
+        if not await self._is_foreign(self.line(shop)):
+            await self._put(ctx, self.line(shop), owner=None)
         await self._put_config(ctx)
         await self._put(ctx, self.deployment(shop), owner=shop)
         found = await ctx.get(Deployment, f"{shop.metadata.name}-web", shop.metadata.namespace)
@@ -161,9 +161,17 @@ class Keeper:
         else:
             await ctx.apply(DynamicObject(document), owner=owner)
 
+    async def _is_foreign(self, line: dict[str, Any]) -> bool:
+        """Whether somebody else owns the line: ours belongs to nobody."""
+        try:
+            found = await self._client.get(ConfigMap, line["metadata"]["name"], REGISTER)
+        except NotFound:
+            return False
+        return self._bug != "takes-over" and bool(found.metadata.owner_references)
+
     async def clean_up(self, ctx: Context[Shop]) -> Result | None:
         shop = ctx.obj
-        gone = [self.line(shop)]
+        gone = [] if await self._is_foreign(self.line(shop)) else [self.line(shop)]
         if self._bug == "no-precondition":
             gone += [self.config(shop), self.deployment(shop)]
         for document in gone:
