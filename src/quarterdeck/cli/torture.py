@@ -102,6 +102,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="runs at once; needs {port} where ports are fixed"
     )
+    parser.add_argument("--first", action="store_true", help="stop at the first finding")
     parser.add_argument(
         "--report",
         type=Path,
@@ -170,6 +171,7 @@ async def _torture(arguments: argparse.Namespace) -> Report:
         seed=arguments.seed,
         patterns=_patterns(arguments.patterns),
         jobs=max(arguments.jobs, 1),
+        stops_at_first=arguments.first,
         progress=show,
     )
     report = await (campaign.replay(Seed.parse(arguments.replay)) if arguments.replay else campaign.run())

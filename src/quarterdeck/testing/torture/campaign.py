@@ -26,6 +26,9 @@ __all__ = ["Campaign", "Progress", "TortureError", "torture"]
 _WORK_LIMIT: Final = 60.0
 """CPU seconds of a run on virtual time; what takes longer does not come to rest."""
 
+_TO_CLEAN_UP: Final = 5.0
+"""Seconds of the budget in which the last cluster is taken down."""
+
 Progress: TypeAlias = Callable[[Report, str], None]
 """Called with what is known so far and what is being done."""
 
@@ -47,17 +50,22 @@ class Campaign:
         patterns: Collection[str] = PATTERNS.keys(),
         most_runs: int = 0,
         jobs: int = 1,
+        stops_at_first: bool = False,
         progress: Progress | None = None,
     ) -> None:
-        """``budget`` is in seconds of the wall; ``most_runs`` 0 means without limit."""
+        """``budget`` is in seconds of the wall; ``most_runs`` 0 means without limit.
+
+        With ``stops_at_first`` it ends when something was found for certain.
+        """
         self._scene: Final = scene
         self._workload: Final = workload
-        self._deadline: Final = monotonic() + budget
+        self._deadline: Final = monotonic() + max(budget - _TO_CLEAN_UP, budget / 2)
         self._began: Final = monotonic()
         self._seed: Final = seed
         self._patterns: Final = patterns
         self._most_runs: Final = most_runs
         self._jobs: Final = jobs
+        self._stops_at_first: Final = stops_at_first
         self._tell: Final = progress if progress is not None else lambda report, doing: None
         self._report: Final = Report(steps=tuple(each.label for each in workload.steps))
         self._seen: Final[Counter[tuple[str, ...]]] = Counter()
@@ -149,6 +157,8 @@ class Campaign:
 
         async def work() -> None:
             for seed in queue:
+                if self._stops_at_first and any(each.is_certain for each in self._report.findings):
+                    return
                 self._tell(self._report, str(seed))
                 outcome = await self._try(seed, reference)
                 self._report.runs += 1
@@ -246,7 +256,16 @@ def torture(
     seed: int = 0,
     patterns: Collection[str] = PATTERNS.keys(),
     most_runs: int = 0,
+    stops_at_first: bool = False,
 ) -> Report:
     """Try an operator; see ``Campaign``. For pytest: it returns when everything was tried or time is up."""
-    campaign = Campaign(scene, workload, budget=budget, seed=seed, patterns=patterns, most_runs=most_runs)
+    campaign = Campaign(
+        scene,
+        workload,
+        budget=budget,
+        seed=seed,
+        patterns=patterns,
+        most_runs=most_runs,
+        stops_at_first=stops_at_first,
+    )
     return asyncio.run(campaign.run())

@@ -46,7 +46,7 @@ class Pace:
     @classmethod
     def virtual(cls) -> "Pace":
         """For virtual time, which costs nothing."""
-        return cls(look=0.5, quiet=5.0, calm=60.0, patience=900.0)
+        return cls(look=0.5, quiet=5.0, calm=30.0, patience=900.0)
 
 
 @dataclass(frozen=True, kw_only=True)
