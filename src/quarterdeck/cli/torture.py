@@ -197,18 +197,25 @@ def _scene(arguments: argparse.Namespace) -> tuple[Scene, Workload]:
     from dataclasses import replace
 
     from quarterdeck.testing.torture import (
+        OPERATOR,
         Pace,
         Scene,
         changes_of,
         command_subject,
+        is_namespaced,
         read_workload,
         schema_of,
         usual_workload,
     )
 
     definitions = [each for path in arguments.crd for each in _documents(path, "--crd")]
-    sample = _one_document(arguments.sample, "--sample")
-    sample["metadata"].setdefault("namespace", "default")
+
+    def placed(document: Json) -> Json:
+        if is_namespaced(definitions, document):
+            document["metadata"].setdefault("namespace", "default")
+        return document
+
+    sample = placed(_one_document(arguments.sample, "--sample"))
     changes = changes_of(schema_of(definitions, sample), sample)
     if arguments.workload is None:
         valid = [each for each in changes.values() if each.is_valid]
@@ -221,12 +228,14 @@ def _scene(arguments: argparse.Namespace) -> tuple[Scene, Workload]:
         workload = read_workload(
             steps[0] if len(steps) == 1 else steps,
             sample,
-            lambda name: _one_document(folder / name, "--workload"),
+            lambda each: placed(
+                _one_document(folder / each, "--workload") if isinstance(each, str) else each
+            ),
         )
     namespace, _, name = arguments.service_account.partition("/")
     if arguments.service_account and not name:
         raise CommandError(f"--service-account {arguments.service_account}: give NAMESPACE/NAME")
-    user = f"system:serviceaccount:{namespace}:{name}" if name else "system:serviceaccount:default:operator"
+    user = f"system:serviceaccount:{namespace}:{name}" if name else OPERATOR
     scene = Scene(
         subject=command_subject(arguments.command, in_cluster=arguments.in_cluster),
         crds=[each for each in definitions if each.get("kind") == "CustomResourceDefinition"],

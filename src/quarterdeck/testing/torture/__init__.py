@@ -14,12 +14,19 @@ from quarterdeck.testing.torture.finding import ORACLES, Finding
 from quarterdeck.testing.torture.perturbation import PATTERNS, Perturbation, Seed, WritePoint
 from quarterdeck.testing.torture.report import FORMATS, Report, as_html, as_json, as_junit, as_text
 from quarterdeck.testing.torture.scene import Pace, Scene
-from quarterdeck.testing.torture.schema import Change, changes_of, schema_of
-from quarterdeck.testing.torture.subject import Subject, command_subject, manager_subject
+from quarterdeck.testing.torture.schema import Change, changes_of, is_namespaced, schema_of
+from quarterdeck.testing.torture.subject import (
+    OPERATOR,
+    Subject,
+    command_subject,
+    manager_subject,
+    operator_subject,
+)
 from quarterdeck.testing.torture.workload import Step, Workload, read_workload, usual_workload
 
 __all__ = [
     "FORMATS",
+    "OPERATOR",
     "ORACLES",
     "PATTERNS",
     "Campaign",
@@ -41,7 +48,9 @@ __all__ = [
     "as_text",
     "changes_of",
     "command_subject",
+    "is_namespaced",
     "manager_subject",
+    "operator_subject",
     "read_workload",
     "schema_of",
     "torture",

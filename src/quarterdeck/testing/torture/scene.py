@@ -17,12 +17,12 @@ from quarterdeck.testing.fault import FaultPlan
 from quarterdeck.testing.link import Link
 from quarterdeck.testing.torture.picture import NOISE, StoredObject
 from quarterdeck.testing.torture.schema import Change
-from quarterdeck.testing.torture.subject import MakeSubject, Subject
+from quarterdeck.testing.torture.subject import OPERATOR, MakeSubject, Subject, binding_of
 
 __all__ = ["Pace", "Scene", "World"]
 
 Json = dict[str, Any]
-_GROUP: Final = "rbac.authorization.k8s.io"
+_ADMINISTRATOR: Final = {"kind": "ClusterRole", "metadata": {"name": "cluster-admin"}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Scene:
     install: Sequence[Json] = ()
     """What is there before the operator: its roles, configuration, what samples refer to."""
     nodes: int = 3
-    user: str = "system:serviceaccount:default:operator"
+    user: str = OPERATOR
     """Whom the operator's requests are from."""
     is_admin: bool = True
     """Whether that user may do everything; otherwise ``install`` says what."""
@@ -76,7 +76,7 @@ class Scene:
         workloads = Workloads(storage_class="standard", nodes=NodeSettings(count=self.nodes))
         async with TestCluster(crds=self.crds, controllers=workloads) as cluster:
             if self.is_admin:
-                await cluster.client.create(DynamicObject(_admin_binding(self.user)))
+                await cluster.client.create(DynamicObject(binding_of(_ADMINISTRATOR, self.user)))
             for document in self.install:
                 await cluster.client.create(DynamicObject(document))
             await self._wait_for_nodes(cluster)
@@ -94,16 +94,6 @@ class Scene:
             await cluster.client.create(
                 DynamicObject({"apiVersion": "v1", "kind": "ConfigMap", "metadata": name})
             )
-
-
-def _admin_binding(user: str) -> Json:
-    return {
-        "apiVersion": f"{_GROUP}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "operator-under-torture"},
-        "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"apiGroup": _GROUP, "kind": "User", "name": user}],
-    }
 
 
 class World:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-__all__ = ["Change", "changes_of", "schema_of"]
+__all__ = ["Change", "changes_of", "is_namespaced", "schema_of"]
 
 Json = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
@@ -40,6 +40,16 @@ def schema_of(definitions: Sequence[Mapping[str, Any]], sample: Mapping[str, Any
             if each.get("name") == version:
                 return dict((each.get("schema") or {}).get("openAPIV3Schema") or {})
     return {}
+
+
+def is_namespaced(definitions: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> bool:
+    """Whether an object lives in a namespace; kinds that no definition has are taken to do so."""
+    for each in definitions:
+        spec = each.get("spec") or {}
+        names = (spec.get("group"), (spec.get("names") or {}).get("kind"))
+        if names == (str(document["apiVersion"]).partition("/")[0], document["kind"]):
+            return bool(spec.get("scope") == "Namespaced")
+    return True
 
 
 def changes_of(schema: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Change]:

@@ -9,21 +9,37 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Final, Protocol, TypeAlias
+from typing import IO, Any, Final, Protocol, TypeAlias
 
+from quarterdeck.api import DynamicObject
 from quarterdeck.apiserver.auth import write_kubeconfig
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment
+from quarterdeck.runtime.rbac import roles
+from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
 from quarterdeck.testing.cluster import TestCluster
 from quarterdeck.testing.gateway import Gateway
 from quarterdeck.testing.link import Link
 
-__all__ = ["MakeSubject", "Subject", "command_subject", "manager_subject"]
+__all__ = [
+    "OPERATOR",
+    "MakeSubject",
+    "Subject",
+    "binding_of",
+    "command_subject",
+    "manager_subject",
+    "operator_subject",
+]
 
+OPERATOR: Final = "system:serviceaccount:default:operator"
+"""Who the operator is, unless somebody says otherwise."""
+_RBAC: Final = "rbac.authorization.k8s.io"
+_NOT_SERVED: Final = -1
 _PORT: Final = "{port}"
 _TAIL: Final = 4000
 """Characters of the output that are kept for a finding."""
@@ -127,6 +143,47 @@ def manager_subject(make: Callable[[TestCluster, Link], Manager]) -> MakeSubject
             await made.reap()
 
     return subject
+
+
+def operator_subject(
+    *operators: Operator, settings: Mapping[str, Mapping[str, Any]] | None = None
+) -> MakeSubject:
+    """Operators as ``quarterdeck run`` has them, in one manager without webhooks.
+
+    They have the roles that are derived from what they declare, and no others: use it in a ``Scene`` with
+    ``is_admin=False``.
+    """
+
+    def make(cluster: TestCluster, link: Link) -> Manager:
+        manager = cluster.manager(link=link, webhooks=WebhookServer(WebhookOptions(port=_NOT_SERVED)))
+        for each in operators:
+            chosen = (settings or {}).get(each.name, {})
+            each.setup(manager, OperatorEnvironment(name=each.name, settings=chosen, is_embedded=True))
+        return manager
+
+    inner = manager_subject(make)
+
+    @asynccontextmanager
+    async def subject(cluster: TestCluster) -> AsyncIterator[Subject]:
+        for role in roles("operator-under-torture", make(cluster, cluster.links[0]).rules()):
+            await cluster.client.create(role)
+            await cluster.client.create(DynamicObject(binding_of(role.to_dict(), OPERATOR)))
+        async with inner(cluster) as made:
+            yield made
+
+    return subject
+
+
+def binding_of(role: Mapping[str, Any], user: str) -> dict[str, Any]:
+    """What gives a role to a user."""
+    metadata = {key: role["metadata"][key] for key in ("name", "namespace") if key in role["metadata"]}
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": f"{role['kind']}Binding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": _RBAC, "kind": role["kind"], "name": metadata["name"]},
+        "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": user}],
+    }
 
 
 class _CommandSubject:

@@ -69,8 +69,11 @@ def usual_workload(sample: Json, edits: Sequence[Json] = ()) -> Workload:
     return Workload((create, *(Step("edit", which, each) for each in edits), delete, create, delete))
 
 
-def read_workload(steps: object, sample: Json, load: Callable[[str], Json]) -> Workload:
-    """A workload from its file's content; ``load`` reads the files it names. Raises ``ConfigError``."""
+def read_workload(steps: object, sample: Json, load: Callable[[str | Json], Json]) -> Workload:
+    """A workload from its file's content; raises ``ConfigError``.
+
+    ``load`` gives the object for a file's name, or for a document of the workload that may lack a namespace.
+    """
     if not isinstance(steps, list) or not steps:
         raise ConfigError("a workload is a list of steps: create, edit or delete")
     current, made = sample, []
@@ -80,7 +83,7 @@ def read_workload(steps: object, sample: Json, load: Callable[[str], Json]) -> W
             raise ConfigError(f"step {place} of the workload needs one of create, edit, delete")
         given = each[verbs[0]]
         if verbs[0] == "create":
-            current = load(given) if isinstance(given, str) else given or sample
+            current = load(given) if given else sample
             made.append(Step("create", _checked(current, place)))
             continue
         which = each.get("of") or current
@@ -96,5 +99,4 @@ def _checked(document: Any, place: int) -> Json:
         key in document for key in ("apiVersion", "kind", "metadata")
     ):
         raise ConfigError(f"step {place} of the workload needs apiVersion, kind and metadata of its object")
-    document["metadata"].setdefault("namespace", "default")
     return document

@@ -66,7 +66,7 @@ def test_a_seed_that_says_nothing_is_refused(text: str) -> None:
 def test_a_workload_is_read_with_the_object_created_last_in_mind() -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
     steps = [{"create": {}}, {"edit": {"spec": {"replicas": 3}}}, {"create": "c.yaml"}, {"delete": {}}]
-    workload = read_workload(steps, SAMPLE, {"c.yaml": other}.__getitem__)
+    workload = read_workload(steps, SAMPLE, lambda each: other if each == "c.yaml" else {})
     assert [each.label for each in workload.steps] == [
         "create Widget a",
         'edit Widget a {"spec":{"replicas":3}}',
