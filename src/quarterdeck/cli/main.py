@@ -30,6 +30,7 @@ from . import (
     run,
     status,
     top,
+    torture,
     uninstall,
     up,
 )
@@ -48,7 +49,7 @@ _OWN: Final = {
     "a cluster on this machine": (up, status, running, demo, examples, nodecommand, node, image),
     "a real cluster": (run, manifests, uninstall, finalizers),
     "look at any cluster": (dashboard, top, check),
-    "develop": (new, apiserver, bench, completion),
+    "develop": (new, apiserver, torture, bench, completion),
 }
 """Modules with commands of this package, in the groups and in the order of the help text."""
 _INSTALLED: Final = "operators"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from quarterdeck.api.jsonobject import Json
 from quarterdeck.health.field import age as age_at

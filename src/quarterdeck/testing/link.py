@@ -3,14 +3,15 @@
 A ``Link`` is a transport around a transport. What a ``FaultPlan`` decides happens here, on the level of HTTP,
 so that retries, lanes and error handling of the client are the real ones. ``cut()`` is the partition: until
 ``restore()`` nothing gets through, and open watches end (or, with ``silently=True``, just fall silent).
-``hold()`` is the pause: until ``release()`` requests and events wait, and nothing is lost.
+``hold()`` is the pause: until ``release()`` requests and events wait, and nothing is lost. ``show_past()``
+is the server that lags behind: until ``show_present()`` who takes any version gets an old one, and no news.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from math import inf
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
@@ -31,7 +32,7 @@ from quarterdeck.testing.fault import (
     SilenceWatch,
     WatchError,
 )
-from quarterdeck.testing.stream import WatchedStream, failure
+from quarterdeck.testing.stream import ALL_EVENTS, WatchedStream, failure
 
 SWALLOW: Final = 60.0
 """Seconds after which a request into a silent cut gives up, unless it brings a time-out of its own."""
@@ -90,6 +91,9 @@ class Link:
         """Everything that was sent, in the order of the answers."""
         self.last_write = -inf
         """Loop time of the latest request that reached the server to change something."""
+        self.after_write: Callable[[Exchange], Awaitable[None]] | None = None
+        """Called when the server has done what it was asked to change, before the client has its answer."""
+        self._past = 0
         self._inner = inner
         self._clock: Final = clock if clock is not None else LoopClock()
         self._streams: Final[set[WatchedStream]] = set()
@@ -120,7 +124,7 @@ class Link:
         return self._is_cut
 
     def hold(self, resource: str = "") -> None:
-        """Let everything wait: requests and events; or only the events of a resource (``pods``)."""
+        """Let everything wait, requests and events; or only events: of one resource, or of all (``*``)."""
         self._holds.setdefault(resource, asyncio.Event())
 
     def release(self, resource: str = "") -> None:
@@ -128,6 +132,20 @@ class Link:
         held = self._holds.pop(resource, None)
         if held is not None:
             held.set()
+
+    def show_past(self, revision: int) -> None:
+        """Be a server that is behind others: who asks for any version gets this one, watches tell nothing.
+
+        Who asks for the latest version gets it, as everywhere. Refuse ``sendInitialEvents`` in the plan to
+        have clients list as they do with older servers.
+        """
+        self._past = revision
+        self.hold(ALL_EVENTS)
+
+    def show_present(self) -> None:
+        """Catch up."""
+        self._past = 0
+        self.release(ALL_EVENTS)
 
     async def _wait_released(self, *resources: str) -> None:
         for resource in resources:
@@ -207,10 +225,14 @@ class Link:
             fault = self._fault(target)
             if isinstance(fault, Refuse) and not fault.is_done:
                 return _refusal(fault)
+            if self._past and target.verb == "list":
+                query = _as_of(query, self._past)
             response = await self._inner.request(
                 method, path, query=query, headers=headers, body=body, timeout=timeout
             )
             status = response.status
+            if self.after_write is not None and target.verb in WRITES:
+                await self.after_write(_exchange(started, target, query, headers, body, status))
             if isinstance(fault, Break):
                 self.cut(silently=True)
                 await self._gate(timeout)
@@ -287,10 +309,25 @@ class Link:
     def _note(
         self, at: float, target: RequestTarget, query: str, headers: Headers, body: bytes, status: int
     ) -> None:
-        exchange = Exchange(at, target, dict(parse_qsl(query)), _header(headers, "accept"), body, status)
+        exchange = _exchange(at, target, query, headers, body, status)
         self.log.append(exchange)
         if exchange.is_write and status:
             self.last_write = self._clock.monotonic()
+
+
+def _exchange(
+    at: float, target: RequestTarget, query: str, headers: Headers, body: bytes, status: int
+) -> Exchange:
+    return Exchange(at, target, dict(parse_qsl(query)), _header(headers, "accept"), body, status)
+
+
+def _as_of(query: str, revision: int) -> str:
+    """The query of a list that takes any version, made to take that one; others are left as they are."""
+    parameters = parse_qsl(query, keep_blank_values=True)
+    if ("resourceVersion", "0") not in parameters:
+        return query
+    kept = [each for each in parameters if each[0] not in ("resourceVersion", "resourceVersionMatch")]
+    return urlencode([*kept, ("resourceVersion", str(revision)), ("resourceVersionMatch", "Exact")])
 
 
 def target_of(method: str, path: str, query: str, headers: Iterable[tuple[str, str]] = ()) -> RequestTarget:

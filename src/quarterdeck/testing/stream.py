@@ -10,6 +10,9 @@ import msgspec
 from quarterdeck.client import Clock, Stream
 from quarterdeck.testing.fault import FaultPlan, RequestTarget, SilenceWatch, WatchEnd, WatchError
 
+ALL_EVENTS: Final = "*"
+"""What is held if the events of every resource are, while requests go on."""
+
 _REASONS: Final = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -117,7 +120,7 @@ class WatchedStream:
                     continue  # what arrived in the very moment of the cut is lost, too
                 chunk, reading = reading.result(), None
                 self._is_late = True
-                await self._released(self.target.resource, "")
+                await self._released(self.target.resource, ALL_EVENTS, "")
                 self._is_late = False
                 if self.is_over:
                     break

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from quarterdeck.api.jsonobject import Json
@@ -283,7 +283,7 @@ def _summary(sections: Sections, head: str) -> RenderableType:
 
     nodes = sections.get("nodes", {}).values()
     gangs = sections.get("gangs", {}).values()
-    health: Mapping[str, Any] = sections.get("health", {}).get("health", {})
+    health: Json = sections.get("health", {}).get("health", {})
     gpus = sum(node["gpus"] for node in nodes)
     used = sum(guest["gpus"] for node in nodes for guest in node["guests"])
     waiting = sum(bool(gang["waiting"]) for gang in gangs)
