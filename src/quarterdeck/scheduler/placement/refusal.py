@@ -113,7 +113,7 @@ class Refusals:
 def _lacking(shape: Shape, node: NodeState) -> list[str]:
     free = node.free
     lacking = []
-    if shape.gpu > free.gpu or (shape.share is not None and node.devices_later(shape) is None):
+    if shape.gpu > free.gpu or (shape.share is not None and node.devices_for(shape) is None):
         lacking.append("GPUs")
     if shape.share is not None and not node.can_share(shape.share):
         lacking.append("GPU memory")
