@@ -203,7 +203,7 @@ def uniform_cluster(seed: int) -> tuple[Snapshot, Settings]:
 
 
 def bounded_cluster(seed: int) -> tuple[Snapshot, Settings]:
-    """Nodes with room to spare under departments and queues that are at their limits, with pods that terminate."""
+    """Nodes with room to spare, departments and queues at their limits, and pods that terminate."""
     chance = random.Random(seed)
     scene = Scene()
     for index in range(chance.randint(1, 3)):

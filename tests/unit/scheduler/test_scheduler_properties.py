@@ -280,7 +280,7 @@ def no_rule_is_broken(snapshot: Snapshot, settings: Settings) -> None:
 
 
 def victims_take_their_time(snapshot: Snapshot, settings: Settings) -> None:
-    """What is decided while pods terminate, cycle after cycle; every third one they are gone and made anew."""
+    """What is decided while pods terminate; every third cycle they are gone and made anew."""
     for number in range(PATIENCE):
         result = schedule(snapshot, settings)
         one_cycle(snapshot, result)

@@ -201,7 +201,7 @@ class NodeState:
     def devices_for(
         self, shape: Shape, own: Collection[str] = (), *, spreads: bool = False
     ) -> Devices | None:
-        """The shared GPUs for a pod: the fullest groups with room, then new devices; none if there are too few.
+        """The shared GPUs for a pod: the fullest groups with room, then new devices; none if too few.
 
         When spreading it is the other way round: new devices, then the emptiest groups. ``own`` are devices
         the pod is leaving itself.

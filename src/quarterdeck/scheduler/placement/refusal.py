@@ -44,6 +44,11 @@ class Refusals:
         """Write down an error of a job."""
         self._of_jobs.setdefault(job, []).append(error)
 
+    def add_once(self, job: Job, error: FitError) -> None:
+        """The same for an error that several actions come across."""
+        if error not in self._of_jobs.get(job, ()):
+            self.add(job, error)
+
     def of_job(self, job: Job) -> Sequence[FitError]:
         """The errors of a job in the order in which they occurred."""
         return self._of_jobs.get(job, ())
