@@ -74,7 +74,7 @@ class Actions(Search):
             pod.before = ("", "", False)
 
     def keep_promises(self) -> None:
-        """What was promised and is idle is given at once; gangs get all or nothing."""
+        """What was promised to those for whom nobody has to go is given at once; gangs get all or nothing."""
         promised = sorted(
             (key for key, pod in self.state.items() if pod.state == "Pipelined"),
             key=lambda key: self.state[key].turn,
@@ -84,9 +84,11 @@ class Actions(Search):
             mine = [self.state[pod] for pod in self.members[job]]
             for key, pod in zip(self.members[job], mine, strict=True):
                 if (
-                    pod.state == "Pipelined"
+                    job in self.unopposed
+                    and pod.state == "Pipelined"
                     and not pod.evicted
                     and self.fits(key, pod.node, eventually=False)
+                    and self.has_now(key)
                 ):
                     pod.state = "Allocated"
             if self.must_wait(job):
@@ -104,9 +106,18 @@ class Actions(Search):
             if self.ready(job) and self.may_try(job, action):
                 saved = {key: replace(pod) for key, pod in self.state.items()}
                 if self.search(job, action):
+                    changed = [key for key, pod in self.state.items() if pod.virtual]
+                    if not any(self.was_there(key) for key in changed if self.state[key].evicted):
+                        groups = [Key(key.namespace, self.infos[key].pod_group) for key in changed]
+                        self.unopposed.update(groups)
                     self.settle()
                 else:
                     self.state = saved
+
+    def was_there(self, pod: Key) -> bool:
+        """Whether an evicted pod had its node before the cycle, and was not evicted earlier in it."""
+        state, _, was_evicted = self.state[pod].before
+        return state in ("Bound", "Running") and not was_evicted
 
     def may_try(self, job: Key, action: Action) -> bool:
         pods = self.next_tasks(job, with_evicted=False)

@@ -55,6 +55,8 @@ class Cluster:
         self.infos: dict[Key, PodInfo] = {}
         self.state: State = {}
         self.turns = 0
+        self.unopposed: set[Key] = set()
+        """Jobs that found a place without sending away anybody who was there."""
         self.queues = {queue.name: queue for queue in snapshot.queues}
         self.jobs = {group.key: group for group in snapshot.pod_groups}
         self.priority = {key: priority_of(job, snapshot.priority_classes) for key, job in self.jobs.items()}
@@ -129,6 +131,32 @@ class Cluster:
                     if self.state[pod].state in ACTIVE:
                         total = add(total, self.request(pod))
         return total
+
+    def has_now(self, pod: Key) -> bool:
+        """Whether queues have room for a pod before those that terminate are gone."""
+        mine = Key(pod.namespace, self.infos[pod].pod_group)
+        for queue in self.chain(self.jobs[mine].queue):
+            for fixed in (False, True):
+                if fixed and self.preemptible(mine):
+                    continue
+                bound = self.bound(queue.name, "quota" if fixed else "limit")
+                there = leaving = (0.0, 0.0, 0.0)
+                for job, info in self.jobs.items():
+                    if queue not in self.chain(info.queue) or (fixed and self.preemptible(job)):
+                        continue
+                    for key in self.members[job]:
+                        each = self.state[key]
+                        if key != pod and (
+                            each.state in RUNNING or (each.state == "Pipelined" and each.virtual)
+                        ):
+                            there = add(there, self.request(key))
+                        if (each.state == "Releasing" and each.node) or each.leaving:
+                            leaving = add(leaving, self.request(key))
+                total = add(add(there, leaving), self.request(pod))
+                for limit, gone, amount in zip(bound, leaving, total, strict=True):
+                    if gone and limit != -1 and amount > limit:
+                        return False
+        return True
 
     def total(self) -> Vector:
         total: Vector = (0, 0, 0)

@@ -98,7 +98,7 @@ class Placing(Order):
                 return True
             if each.state == "Releasing" and each.before[0] in RUNNING:
                 each.leaving = each.node
-            now = self.fits(pod, name, eventually=False) and real
+            now = real and self.fits(pod, name, eventually=False) and self.has_now(pod)
             each.state, each.node, each.virtual = "Allocated" if now else "Pipelined", name, True
             self.turns += 1
             each.turn = self.turns

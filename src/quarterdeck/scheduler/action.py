@@ -6,7 +6,9 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from quarterdeck.api import Duration, Time
 from quarterdeck.scheduler.decision import PodState
+from quarterdeck.scheduler.fiterror import PREEMPTION_DELAY_NOT_ELAPSED, FitError
 from quarterdeck.scheduler.joborder import JobOrder, QueueKeys, as_victim, as_waiting
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
@@ -29,6 +31,15 @@ def is_considered(job: Job, settings: Settings) -> bool:
     if job.queue is None or not job.queue.is_leaf or not job.count(PodState.PENDING):
         return False
     return job.is_ready and not job.is_backed_off(settings.node_pool)
+
+
+def within_delay(job: Job) -> FitError:
+    """Why nobody is evicted for the job yet."""
+    delay, end = Duration.of(seconds=job.info.preemption_delay), Time.of_timestamp(job.may_evict_from)
+    text = (
+        f"Workload is within its preemption delay window ({delay}) and may not trigger evictions before {end}"
+    )
+    return FitError(reason=PREEMPTION_DELAY_NOT_ELAPSED, messages=(text,))
 
 
 class Actions:
@@ -110,6 +121,9 @@ class Actions:
             # Victims of a consolidation are the same for all queues.
             scope = None if action is Action.CONSOLIDATION else job.queue
             if not job.is_ready or not may_try(job):  # it may have lost pods since it got in line
+                continue
+            if job.info.preemption_delay > 0 and self._cluster.now < job.may_evict_from:
+                self._placer.refusals.add_once(job, within_delay(job))
                 continue
             if self._cluster.settings.use_scheduling_signatures and failed.covers(job, scope):
                 continue

@@ -9,10 +9,13 @@ from contextlib import contextmanager
 from quarterdeck.scheduler.action import Actions
 from quarterdeck.scheduler.decision import (
     CycleResult,
+    Decision,
     DeleteBindRequest,
+    Evict,
     PodOutcome,
     PodState,
     QueueShare,
+    SetLastEviction,
     SetLastStart,
 )
 from quarterdeck.scheduler.model.cluster import Cluster
@@ -60,11 +63,13 @@ def _schedule(snapshot: Snapshot, settings: Settings) -> CycleResult:
     for action in cluster.settings.actions:
         run[action]()
     transaction.keep_promises()
+    decided = transaction.decisions()
     return CycleResult(
         decisions=(
             *map(DeleteBindRequest, cluster.obsolete_bind_requests),
-            *transaction.decisions(),
+            *decided,
             *_starts(cluster),
+            *_evictions(cluster, decided),
             *reports(cluster, placer.refusals),
         ),
         pods={task.key: _outcome(task) for task in (*cluster.tasks.values(), *cluster.ignored)},
@@ -78,6 +83,12 @@ def _starts(cluster: Cluster) -> Iterable[SetLastStart]:
     for job in cluster.jobs.values():
         if job.count(PodState.ALLOCATED) and not job.had_nodes:
             yield SetLastStart(job.key, cluster.now)
+
+
+def _evictions(cluster: Cluster, decided: Iterable[Decision]) -> Iterable[SetLastEviction]:
+    """The gangs that lose pods."""
+    for group in dict.fromkeys(each.pod_group for each in decided if isinstance(each, Evict)):
+        yield SetLastEviction(group, cluster.now)
 
 
 def _outcome(task: Task) -> PodOutcome:

@@ -95,6 +95,13 @@ class SetLastStart(msgspec.Struct, frozen=True):
     time: float
 
 
+class SetLastEviction(msgspec.Struct, frozen=True):
+    """The gang lost pods to others: write ``kai.scheduler/last-eviction-timestamp``."""
+
+    pod_group: Key
+    time: float
+
+
 class MarkStale(msgspec.Struct, frozen=True):
     """The gang fell below its minimum: write ``kai.scheduler/stale-podgroup-timestamp``."""
 
@@ -169,6 +176,7 @@ Decision: TypeAlias = (
     | Pipeline
     | Evict
     | SetLastStart
+    | SetLastEviction
     | MarkStale
     | ClearStale
     | StaleJob

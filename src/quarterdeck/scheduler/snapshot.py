@@ -174,6 +174,8 @@ class SubGroupInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     min_member: int = 0
+    is_optional: bool = False
+    """``minMember`` is 0 in so many words: nobody waits for its pods."""
     parent: str | None = None
     topology_constraint: TopologyConstraint | None = None
     min_subgroup: int | None = None
@@ -207,6 +209,12 @@ class PodGroupInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Annotation ``kai.scheduler/last-start-timestamp``."""
     stale_since: float | None = None
     """Annotation ``kai.scheduler/stale-podgroup-timestamp``."""
+    last_eviction: float | None = None
+    """Annotation ``kai.scheduler/last-eviction-timestamp``."""
+    preemption_delay: float = 0.0
+    """Seconds for which it waits before others may be evicted for it."""
+    staleness_grace_period: float | None = None
+    """Seconds; none takes that of the settings."""
     scheduling_conditions: tuple[SchedulingConditionInfo, ...] = ()
 
     @property

@@ -64,7 +64,7 @@ def _hold_of(state: PodState) -> Hold:
 class Transaction:
     """The changes since the last commit."""
 
-    __slots__ = ("_before_eviction", "_cluster", "_decided", "_entries", "_versions", "version")
+    __slots__ = ("_before_eviction", "_cluster", "_decided", "_entries", "_unopposed", "_versions", "version")
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster: Final = cluster
@@ -76,6 +76,8 @@ class Transaction:
         """Two moments with the same version have the same state."""
         self._decided: Final[list[Decision | Task]] = []
         """A pod stands for its placement, whatever that comes to in the end."""
+        self._unopposed: Final[set[Job]] = set()
+        """Jobs that a search found a place for without sending away anybody who was there."""
 
     def checkpoint(self) -> int:
         """A position to roll back to."""
@@ -162,13 +164,22 @@ class Transaction:
             task.is_virtual = False
             if change is not _Change.PLACED and task in self._before_eviction:
                 past = self._before_eviction.pop(task)
+                if past[0] is PodState.PIPELINED:
+                    _promise(task, past[4], -1)
                 if _was_there(past):
                     assert eviction is not None
+                    _leave(task, past)
                     self._decided.append(eviction(task, victims))
                 elif not past[-1]:
                     self._forget(task, past)
         assert not self._before_eviction
-        self._decided.extend(self._placed())
+        placed = self._placed()
+        for task in placed:
+            if task.state is PodState.PIPELINED:
+                _promise(task, task.charge, 1)
+        if eviction is not None and not victims:
+            self._unopposed.update(task.job for task in placed if task.job is not None)
+        self._decided.extend(placed)
         self._entries.clear()
 
     def add(self, decision: Decision) -> None:
@@ -180,11 +191,12 @@ class Transaction:
         return [task for change, task, _, _ in self._entries if change is _Change.PLACED]
 
     def keep_promises(self) -> None:
-        """At the end of a cycle, give pods what they were promised if it is idle, and gangs all or nothing.
+        """At the end of a cycle, give pods what they were promised if nobody has to leave for it.
 
-        Room that one action of a cycle takes back from pods to which another gave it is idle: nobody has to
-        leave. If its promise were left to the next cycle, that would give the room to the same pods again,
-        for ever. A gang of which only some pods got their place in the end must not be bound in part.
+        Room that one action of a cycle takes back from pods to which another gave it is idle. If its promise
+        were left to the next cycle, that would give the room to the same pods again, for ever. All other
+        promises wait: whom they wait for is still there, on the node or in the account of a queue. A gang of
+        which only some pods got their place in the end must not be bound in part.
         """
         last = {task: place for place, task in enumerate(self._decided) if isinstance(task, Task)}
         promised = sorted(
@@ -192,12 +204,14 @@ class Transaction:
         )
         for job in dict.fromkeys(task.job for task in promised):
             assert job is not None
-            # Those that were evicted run elsewhere until they are gone.
-            self._give([t for t in job.tasks if t.state is PodState.PIPELINED and not t.is_evicted])
+            if job in self._unopposed:
+                # Those that were evicted run elsewhere until they are gone.
+                self._give([t for t in job.tasks if t.state is PodState.PIPELINED and not t.is_evicted])
             if job.must_wait:
                 for task in job.tasks:
                     if task.state is PodState.ALLOCATED:
                         self._turn_into(task, PodState.PIPELINED)
+                        _promise(task, task.charge, 1)
 
     def _give(self, tasks: Sequence[Task]) -> None:
         """Let pods have what they were promised as far as it is idle; they may rely on each other."""
@@ -206,13 +220,17 @@ class Transaction:
             assert task.node is not None
             cluster.hold(task, task.node, task.groups, Hold.COMING, -1)
         for task in tasks:
-            node = task.node
+            node, job = task.node, task.job
             assert node is not None
-            is_idle = node.has_now(task.shape, task.groups) and not cluster.predicates.conflict(
-                task, node, is_now=True
+            assert job is not None
+            is_idle = (
+                node.has_now(task.shape, task.groups)
+                and not cluster.predicates.conflict(task, node, is_now=True)
+                and (job.queue is None or job.queue.has_now(task.charge, job.is_preemptible))
             )
             if is_idle:
                 self._set_state(task, PodState.ALLOCATED)
+                _promise(task, task.charge, -1)
             cluster.hold(task, node, task.groups, _hold_of(task.state), 1)
 
     def _turn_into(self, task: Task, state: PodState) -> None:
@@ -263,6 +281,21 @@ class Transaction:
         leaf.move(task.state, state)
         task.state = state
         job.version += 1
+
+
+def _leave(task: Task, past: _Past) -> None:
+    """A pod that was there has to go; its queue is not rid of it before it is gone."""
+    job = task.job
+    assert job is not None
+    if job.queue is not None:
+        job.queue.leave(past[4], job.is_preemptible)
+
+
+def _promise(task: Task, charge: Amounts, sign: int) -> None:
+    job = task.job
+    assert job is not None
+    if job.queue is not None:
+        job.queue.promise(charge, job.is_preemptible, sign)
 
 
 def _placement(task: Task) -> Bind | Pipeline:

@@ -202,6 +202,41 @@ def uniform_cluster(seed: int) -> tuple[Snapshot, Settings]:
     return scene.snapshot(), Settings(actions=actions, use_scheduling_signatures=False)
 
 
+def bounded_cluster(seed: int) -> tuple[Snapshot, Settings]:
+    """Nodes with room to spare, departments and queues at their limits, and pods that terminate."""
+    chance = random.Random(seed)
+    scene = Scene()
+    for index in range(chance.randint(1, 3)):
+        scene.node(f"n{index}", 40)
+    leaves = []
+    for top in range(chance.randint(1, 2)):
+        limit = chance.choice([-1, 3, 4, 5, 6])
+        scene.queue(f"d{top}", gpu=(chance.choice([-1, 2, 4]), limit, 1))
+        for child in range(chance.randint(1, 3)):
+            leaves.append(f"d{top}q{child}")
+            bounds = (chance.choice([0, 1, 1, 2, 3]), chance.choice([-1, -1, 2, 3]), chance.choice([1, 1, 2]))
+            scene.queue(leaves[-1], f"d{top}", bounds, priority=chance.choice([100, 100, 200]))
+    room: dict[str, float] = {each.name: each.gpu.limit for each in scene.queues if each.gpu.limit >= 0}
+    for number in range(chance.randint(3, 8)):
+        queue, pods = chance.choice(leaves), chance.randint(1, 4)
+        scene.group(
+            f"g{number}",
+            queue,
+            chance.choice([1, pods]),
+            chance.choice([50, 50, 75, 100]),
+            created=float(chance.randint(0, 5)),
+        )
+        runs = chance.random() < 0.6
+        for _ in range(pods):
+            above = [name for name in (queue, queue[:2]) if name in room]
+            fits = runs and all(room[name] >= 1 for name in above)
+            for name in above:
+                room[name] -= fits
+            node = chance.choice(scene.nodes).name if fits else ""
+            scene.pod(f"g{number}", node, gpu=1, is_deleted=fits and chance.random() < 0.25)
+    return scene.snapshot(), Settings(use_scheduling_signatures=False)
+
+
 _APPS: Final = ("web", "db", "bulk")
 _MEMORY: Final = 1000
 """Of a GPU, in MiB."""

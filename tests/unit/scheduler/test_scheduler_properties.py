@@ -23,18 +23,21 @@ from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet
 from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.snapshot import PodInfo
 from tests.unit.scheduler.randomclaims import claiming_cluster
-from tests.unit.scheduler.randomcluster import picky_cluster, random_cluster, uniform_cluster
+from tests.unit.scheduler.randomcluster import bounded_cluster, picky_cluster, random_cluster, uniform_cluster
 from tests.unit.scheduler.schedulerscene import ALL
 
-from .settling import changes, cycles
+from .settling import after, changes, cycles
 
-CLUSTERS = int(os.environ.get("QUARTERDECK_CLUSTERS", "360"))
-KINDS = 4
+CLUSTERS = int(os.environ.get("QUARTERDECK_CLUSTERS", "400"))
+KINDS = 5
 """Kinds of clusters."""
 PARTS = 4
 """Tests per kind of cluster: they can run side by side."""
 PATIENCE = 16
 """Cycles after which a cluster must have come to rest."""
+
+HOLDS_NODE = (PodState.BINDING, PodState.BOUND, PodState.RUNNING, PodState.RELEASING)
+PENDING = PodState.PENDING
 
 Make = Callable[[int], tuple[Snapshot, Settings]]
 
@@ -115,16 +118,29 @@ def gangs_start_whole(snapshot: Snapshot, result: CycleResult) -> None:
 
 
 def limits_hold(snapshot: Snapshot, result: CycleResult) -> None:
+    """No queue exceeds a bound that it did not exceed before, not even until those who leave are gone."""
     before = Cluster(snapshot, ALL)
-    for name, share in result.queues.items():
-        queue = before.queues[name]
-        has = (share.allocated.cpu, share.allocated.memory, share.allocated.gpu)
-        fixed = share.allocated_non_preemptible
-        for index, amount in enumerate((fixed.cpu, fixed.memory, fixed.gpu)):
-            quota = queue.quota[index]
-            assert quota == -1 or amount <= max(quota, queue.non_preemptible[index]) + 1e-6
-            limit = queue.limit[index]
-            assert limit == -1 or has[index] <= max(limit, queue.allocated[index]) + 1e-6
+    there: dict[str, list[list[float]]] = defaultdict(lambda: [[0, 0, 0], [0, 0, 0]])
+    for node, pods in occupants(snapshot, result).items():
+        for pod in pods:
+            job = before.jobs.get(Key(pod.namespace, pod.pod_group))
+            task = before.tasks.get(pod.key)
+            if job is None or task is None or job.queue is None or task.state not in (*HOLDS_NODE, PENDING):
+                continue
+            charge = before.nodes[node].charge(task.shape) if node in before.nodes else task.wanted
+            for queue in job.queue.chain:
+                for account in there[queue.name][: 1 if job.is_preemptible else 2]:
+                    for index, amount in enumerate(charge):
+                        account[index] += amount
+    for name, queue in before.queues.items():
+        everything, fixed = there[name]
+        for index in range(3):
+            had = queue.allocated[index] + queue.leaving.all[index]
+            bound = queue.limit[index]
+            assert bound == -1 or everything[index] <= max(bound, had) + 1e-6, f"{name} exceeds its limit"
+            had = queue.non_preemptible[index] + queue.leaving.non_preemptible[index]
+            bound = queue.quota[index]
+            assert bound == -1 or fixed[index] <= max(bound, had) + 1e-6, f"{name} exceeds its quota"
 
 
 def required_topology_holds(snapshot: Snapshot, result: CycleResult) -> None:
@@ -236,7 +252,9 @@ def is_the_same_in_any_order(snapshot: Snapshot, settings: Settings, chance: ran
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("make", [random_cluster, uniform_cluster, picky_cluster, claiming_cluster])
+@pytest.mark.parametrize(
+    "make", [random_cluster, uniform_cluster, picky_cluster, claiming_cluster, bounded_cluster]
+)
 def test_every_cluster_comes_to_rest_and_no_rule_is_broken_on_the_way(make: Make, part: int) -> None:
     for seed in range(part, CLUSTERS // KINDS, PARTS):
         snapshot, settings = make(seed)
@@ -255,9 +273,30 @@ def test_a_shared_claim_that_moves_takes_all_its_pods_along() -> None:
 
 def no_rule_is_broken(snapshot: Snapshot, settings: Settings) -> None:
     one_cycle(snapshot, schedule(snapshot, settings))
+    victims_take_their_time(snapshot, replace(settings, actions=tuple(Action)))
     # Nobody would finish the termination of pods that terminate, nor remove a gate.
     gone = tuple(pod for pod in snapshot.pods if not pod.is_deleted)
     comes_to_rest(replace(snapshot, pods=gone), replace(settings, actions=tuple(Action)))
+
+
+def victims_take_their_time(snapshot: Snapshot, settings: Settings) -> None:
+    """What is decided while pods terminate; every third cycle they are gone and made anew."""
+    for number in range(PATIENCE):
+        result = schedule(snapshot, settings)
+        one_cycle(snapshot, result)
+        if not changes(result):
+            return
+        evicted = {each.pod for each in result.decisions if isinstance(each, Evict)}
+        others = tuple(each for each in result.decisions if not isinstance(each, Evict))
+        snapshot = after(snapshot, replace(result, decisions=others))
+        pods = tuple(replace(pod, is_deleted=pod.is_deleted or pod.key in evicted) for pod in snapshot.pods)
+        if number % 3 == 2:
+            pods = tuple(made_anew(pod) if pod.is_deleted else pod for pod in pods)
+        snapshot = replace(snapshot, pods=pods)
+
+
+def made_anew(pod: PodInfo) -> PodInfo:
+    return replace(pod, is_deleted=False, phase="Pending", node="", gpu_groups=())
 
 
 def one_cycle(snapshot: Snapshot, result: CycleResult) -> None:

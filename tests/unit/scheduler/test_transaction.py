@@ -209,17 +209,38 @@ class TestPromisesOfIdleRoom:
         assert {tasks["b-0"].state, tasks["b-1"].state} == {PodState.PIPELINED}
 
     def test_who_was_promised_first_gets_it_first(self) -> None:
-        scene = gpu_node(2).job("low", "q", "n0", gpu=1)
+        scene = gpu_node(2).group("low").pod("low", "n0", gpu=1, is_deleted=True)
         cluster = scene.job("z", waiting=1, gpu=1).job("a", waiting=1, gpu=1, priority=75).cluster()
         transaction, node = Transaction(cluster), cluster.nodes["n0"]
         tasks = {task.key.name: task for task in cluster.tasks.values()}
-        transaction.place(tasks["z-0"], node, (), PodState.PIPELINED)
-        transaction.commit()
-        transaction.evict(tasks["low-0"])
-        transaction.place(tasks["a-0"], node, (), PodState.PIPELINED)
-        transaction.commit(eviction)
+        for name in ("z-0", "a-0"):
+            transaction.place(tasks[name], node, (), PodState.PIPELINED)
+            transaction.commit(eviction)
         transaction.keep_promises()
         assert (tasks["z-0"].state, tasks["a-0"].state) == (PodState.ALLOCATED, PodState.PIPELINED)
+
+    def test_idle_room_is_waited_for_with_those_who_have_to_leave_elsewhere(self) -> None:
+        scene = gpu_node(1).node("n1", 1).job("low", "q", "n1", gpu=1)
+        cluster = scene.job("b", waiting=1, gpu=1).cluster()
+        transaction = Transaction(cluster)
+        tasks = {task.key.name: task for task in cluster.tasks.values()}
+        transaction.evict(tasks["low-0"])
+        transaction.place(tasks["b-0"], cluster.nodes["n0"], (), PodState.PIPELINED)
+        transaction.commit(eviction)
+        transaction.keep_promises()
+        assert tasks["b-0"].state is PodState.PIPELINED
+
+    @pytest.mark.parametrize(("limit", "state"), [(2, PodState.PIPELINED), (3, PodState.ALLOCATED)])
+    def test_a_limit_counts_those_who_terminate(self, limit: float, state: PodState) -> None:
+        scene = Scene().node("n0", 8).queue("d", gpu=(-1, limit, 1)).queue("q", "d")
+        scene.group("low").pod("low", "n0", gpu=1).pod("low", "n0", gpu=1, is_deleted=True)
+        cluster = scene.job("b", waiting=1, gpu=1).cluster()
+        transaction = Transaction(cluster)
+        tasks = {task.key.name: task for task in cluster.tasks.values()}
+        transaction.place(tasks["b-0"], cluster.nodes["n0"], (), PodState.PIPELINED)
+        transaction.commit(eviction)
+        transaction.keep_promises()
+        assert tasks["b-0"].state is state
 
     def test_a_pod_beyond_a_minimum_that_waits_waits_with_it(self) -> None:
         scene = gpu_node(3).job("low", "q", "n0", "n0", gpu=1)
@@ -237,11 +258,10 @@ class TestPromisesOfIdleRoom:
 
     def test_host_ports_that_are_in_use_are_waited_for(self) -> None:
         ports = PodConstraints(host_ports=(HostPort(80),))
-        scene = gpu_node(2).group("low").pod("low", "n0", constraints=ports)
+        scene = gpu_node(2).group("low").pod("low", "n0", constraints=ports, is_deleted=True)
         cluster = scene.group("b").pod("b", constraints=ports).cluster()
         transaction, node = Transaction(cluster), cluster.nodes["n0"]
         tasks = {task.key.name: task for task in cluster.tasks.values()}
-        transaction.evict(tasks["low-0"])
         transaction.place(tasks["b-0"], node, (), PodState.PIPELINED)
         transaction.commit(eviction)
         transaction.keep_promises()
@@ -250,11 +270,10 @@ class TestPromisesOfIdleRoom:
     @pytest.mark.parametrize(("running", "state"), [(0.5, PodState.ALLOCATED), (0.75, PodState.PIPELINED)])
     def test_a_part_of_a_gpu_is_had_if_the_device_has_it_now(self, running: float, state: PodState) -> None:
         scene = Scene().node("n0", 1).queue("q").group("low")
-        scene.pod("low", "n0", gpu_share=GpuShare(running), gpu_groups=("g",))
+        scene.pod("low", "n0", gpu_share=GpuShare(running), gpu_groups=("g",), is_deleted=True)
         cluster = scene.group("b").pod("b", gpu_share=GpuShare(0.5)).cluster()
         transaction, node = Transaction(cluster), cluster.nodes["n0"]
         tasks = {task.key.name: task for task in cluster.tasks.values()}
-        transaction.evict(tasks["low-0"])
         transaction.place(tasks["b-0"], node, ("g",), PodState.PIPELINED)
         transaction.commit(eviction)
         transaction.keep_promises()

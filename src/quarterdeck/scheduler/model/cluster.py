@@ -86,7 +86,7 @@ class Cluster:
                 task.node = self.nodes[request.node]
                 task.groups = request.gpu_groups or task.groups
                 self._assume_claims(pod, request)
-            if task.groups and task.shape.share is None and task.node is not None:
+            if task.groups and task.shape.share is None and task.node is not None and not pod.pod_group:
                 reserving.append(task)
                 continue
             self._occupy(task)
@@ -195,6 +195,8 @@ class Cluster:
             self._held[queue, task.charge, job.is_preemptible] += 1
         elif task.state is PodState.PENDING:
             self._asked[queue, task.wanted] += 1
+        elif task.state is PodState.RELEASING and (task.node is not None or pod.node):
+            queue.leave(task.node.charge(task.shape) if task.node else task.wanted, job.is_preemptible)
 
     def _charge_queues(self) -> None:
         """What pods hold and ask for, equal amounts at once: queues have long chains and pods are many."""

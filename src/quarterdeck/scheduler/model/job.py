@@ -141,6 +141,11 @@ class Job:
         return not self.is_gang_satisfied
 
     @property
+    def may_evict_from(self) -> float:
+        """When others may be evicted for it: its delay counts from when it was made or last evicted."""
+        return max(self.created, self.info.last_eviction or 0.0) + self.info.preemption_delay
+
+    @property
     def must_wait(self) -> bool:
         """Whether a leaf has its minimum only with pods that are promised a node."""
         for leaf in self.leaves.values():

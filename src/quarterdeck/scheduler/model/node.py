@@ -8,7 +8,7 @@ from it. A pod fits now if it fits both, and eventually if it fits ``free``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from quarterdeck.scheduler.model.hold import Hold
@@ -56,6 +56,8 @@ class Devices(NamedTuple):
     """Devices that are shared already."""
     new: int
     """Devices to be shared from now on."""
+    is_now: bool
+    """Whether the pod can start on them at once."""
 
 
 class NodeState:
@@ -172,40 +174,36 @@ class NodeState:
         return share.memory <= self.info.gpu_memory
 
     def fits_now(self, shape: Shape) -> bool:
-        """Whether a pod that fits eventually can start at once."""
-        if shape.share is None:
-            return self.idle.holds(shape)
-        return self.devices_now(shape) is not None
+        """Whether a pod that fits eventually can start at once.
 
-    def has_now(self, shape: Shape, groups: Collection[str]) -> bool:
-        """Whether a pod can start at once, on these shared GPUs if it wants any."""
+        A part of a GPU may still have to wait for a device: the fullest one is chosen, whoever is about to
+        leave it.
+        """
+        share = shape.share
+        if share is None or not self.idle.holds(shape):
+            return self.idle.holds(shape)
+        return len(self.gpus.fitting(share)) + int(self.idle.gpu) >= share.devices
+
+    def has_now(self, shape: Shape, groups: Collection[str], new: int = 0) -> bool:
+        """Whether a pod can start at once, on these shared GPUs and so many new ones if it wants any."""
         if not self.idle.holds(shape):
             return False
         share = shape.share
         if share is None:
             return True
-        new = sum(not self.gpus.is_in_use(name) for name in groups)
+        new += sum(not self.gpus.is_in_use(name) for name in groups)
         return new <= int(self.idle.gpu) and all(
             self.gpus.has_room_now(share, name) for name in groups if self.gpus.is_in_use(name)
         )
 
-    def devices_now(self, shape: Shape, *, spreads: bool = False) -> Devices | None:
-        """The shared GPUs for a pod that starts at once: the fullest groups with room, then new devices.
-
-        When spreading it is the other way round: new devices, then the emptiest groups.
-        """
-        share = shape.share
-        assert share is not None
-        if not self.idle.holds(shape):
-            return None
-        fitting = [name for name in self.gpus.fitting(share) if self.gpus.has_room_now(share, name)]
-        spare = min(int(self.idle.gpu), int(self.free.gpu))
-        return _choose_devices(share.devices, fitting, max(spare, 0), spreads)
-
-    def devices_later(
+    def devices_for(
         self, shape: Shape, own: Collection[str] = (), *, spreads: bool = False
     ) -> Devices | None:
-        """The same for a pod that can wait for others to leave; ``own`` are devices it is leaving itself."""
+        """The shared GPUs for a pod: the fullest groups with room, then new devices; none if too few.
+
+        When spreading it is the other way round: new devices, then the emptiest groups. ``own`` are devices
+        the pod is leaving itself.
+        """
         share = shape.share
         assert share is not None
         spare = max(int(self.free.gpu), 0)
@@ -216,7 +214,15 @@ class NodeState:
             elif spare:  # a device that its last pod is about to leave counts as free
                 spare -= 1
                 fitting.append(name)
-        return _choose_devices(share.devices, fitting, spare, spreads)
+        if len(fitting) + spare < share.devices:
+            return None
+        if spreads:
+            new = min(share.devices, spare)
+            groups = tuple(fitting[::-1][: share.devices - new])
+        else:
+            groups = tuple(fitting[: share.devices])
+            new = share.devices - len(groups)
+        return Devices(groups, new, self.has_now(shape, groups, new))
 
     def takes_back(self, shape: Shape, groups: Collection[str]) -> bool:
         """Whether a pod that is leaving these shared GPUs may stay on them."""
@@ -258,14 +264,3 @@ class NodeState:
     def spare_gpus(self) -> float:
         """GPUs, and parts of shared ones, that are or will be free."""
         return self.free.gpu + self.gpus.spare()
-
-
-def _choose_devices(count: int, fitting: Sequence[str], spare: int, spreads: bool) -> Devices | None:
-    """So many devices out of groups, the fullest first, and spare ones; none if there are not enough."""
-    if len(fitting) + spare < count:
-        return None
-    if spreads:
-        new = min(count, spare)
-        return Devices(tuple(fitting[::-1][: count - new]), new)
-    groups = tuple(fitting[:count])
-    return Devices(groups, count - len(groups))

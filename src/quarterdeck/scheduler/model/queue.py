@@ -1,7 +1,9 @@
 """Queues while a cycle decides: the tree, what each is entitled to, and what it has.
 
 ``allocated`` follows every placement and eviction that the cycle makes in memory, up the whole chain of
-ancestors; entitlements are computed once, when the cycle begins.
+ancestors; entitlements are computed once, when the cycle begins. Pods that terminate are not in it: shares
+and searches look ahead to when they are gone. They are in ``leaving``, which counts where something is to
+happen now, so that a limit is not exceeded in the meantime.
 """
 
 from __future__ import annotations
@@ -19,6 +21,21 @@ _DIGITS: Final = 6
 """Of parts of GPUs: sums of them must not drift."""
 
 
+class _Account:
+    """Amounts, and which of them cannot be preempted."""
+
+    __slots__ = ("all", "non_preemptible")
+
+    def __init__(self) -> None:
+        self.all: list[float] = [0, 0, 0]
+        self.non_preemptible: list[float] = [0, 0, 0]
+
+    def add(self, amounts: Amounts, is_preemptible: bool, sign: int) -> None:
+        _add(self.all, amounts, sign)
+        if not is_preemptible:
+            _add(self.non_preemptible, amounts, sign)
+
+
 class QueueState:
     """A queue, its place in the tree and its accounts, each of CPU, memory and GPUs."""
 
@@ -28,11 +45,14 @@ class QueueState:
         "chain",
         "children",
         "fair_share",
+        "has_leaving",
         "info",
+        "leaving",
         "limit",
         "name",
         "non_preemptible",
         "parent",
+        "promised",
         "quota",
         "requested",
     )
@@ -53,6 +73,11 @@ class QueueState:
         self.requested: list[float] = [0, 0, 0]
         self.allocated: list[float] = [0, 0, 0]
         self.non_preemptible: list[float] = [0, 0, 0]
+        self.has_leaving = False
+        self.leaving: Final = _Account()
+        """What pods that terminate still hold."""
+        self.promised: Final = _Account()
+        """What of ``allocated`` is for pods that are yet to come."""
 
     @property
     def title(self) -> str:
@@ -78,6 +103,35 @@ class QueueState:
                 allocated[2] = round(allocated[2], _DIGITS)
             if not is_preemptible:
                 _add(queue.non_preemptible, amounts, sign)
+
+    def leave(self, amounts: Amounts, is_preemptible: bool) -> None:
+        """A pod terminates, here and in every ancestor."""
+        for queue in self.chain:
+            queue.has_leaving = True
+            queue.leaving.add(amounts, is_preemptible, 1)
+
+    def promise(self, amounts: Amounts, is_preemptible: bool, sign: int) -> None:
+        """A pod that is charged for is yet to come (1), or no longer so (-1), here and in every ancestor."""
+        for queue in self.chain:
+            queue.promised.add(amounts, is_preemptible, sign)
+
+    def has_now(self, amounts: Amounts, is_preemptible: bool) -> bool:
+        """Whether so much more fits beside the pods that terminate, up the whole chain.
+
+        Where nobody terminates the answer is that of the limits and quotas, which were judged before.
+        """
+        return all(queue._has_now(amounts, is_preemptible) for queue in self.chain if queue.has_leaving)
+
+    def _has_now(self, amounts: Amounts, is_preemptible: bool) -> bool:
+        if _exceeds(self.limit, self.allocated, self.leaving.all, self.promised.all, amounts):
+            return False
+        return is_preemptible or not _exceeds(
+            self.quota,
+            self.non_preemptible,
+            self.leaving.non_preemptible,
+            self.promised.non_preemptible,
+            amounts,
+        )
 
     def request(self, amounts: Amounts) -> None:
         """Pods ask for resources, here and in every ancestor."""
@@ -119,6 +173,18 @@ def at_most(left: Iterable[float], right: Iterable[float]) -> bool:
         if mine == UNLIMITED or mine > theirs:
             return False
     return True
+
+
+def _exceeds(
+    bound: Amounts, charged: list[float], leaving: list[float], promised: list[float], more: Amounts
+) -> bool:
+    """Whether what is there comes to more than a bound, because of pods that terminate."""
+    for resource in _RESOURCES:
+        if leaving[resource] and bound[resource] != UNLIMITED:
+            there = charged[resource] - promised[resource] + leaving[resource] + more[resource]
+            if round(there, _DIGITS) > bound[resource]:
+                return True
+    return False
 
 
 def _add(account: list[float], amounts: Amounts, sign: int) -> None:

@@ -9,7 +9,7 @@ A leaf counts its pods by state; the counts follow every change that a cycle mak
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler.decision import PodState
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LEAF: Final = "default"
 """Name of the only leaf of a group without subgroups."""
+LeafOrder: TypeAlias = tuple[bool, bool, float, str]
 
 
 class Leaf:
@@ -80,15 +81,17 @@ class Leaf:
         return self.minimum < len(self.tasks)
 
     @property
-    def order(self) -> tuple[bool, float, str]:
+    def order(self) -> LeafOrder:
         """Leaves below their minimum first, then those that grew least."""
         return leaf_order(self, self.active)
 
 
-def leaf_order(leaf: Leaf, active: int) -> tuple[bool, float, str]:
-    """The order of a leaf if it had so many active pods."""
+def leaf_order(leaf: Leaf, active: int) -> LeafOrder:
+    """The order of a leaf if it had so many active pods; one that nobody waits for comes last."""
     is_satisfied = active >= leaf.minimum
-    return (is_satisfied, active / leaf.minimum if is_satisfied else 0.0, leaf.name)
+    if not leaf.minimum:
+        return (is_satisfied, True, active, leaf.name)
+    return (is_satisfied, False, active / leaf.minimum if is_satisfied else 0.0, leaf.name)
 
 
 class SubGroupSet:
@@ -169,7 +172,8 @@ def _members(subgroups: tuple[SubGroupInfo, ...]) -> dict[str, SubGroupSet | Lea
         if each.name in parents:
             members[each.name] = SubGroupSet(each.name, each.topology_constraint, each.min_subgroup)
         else:
-            members[each.name] = Leaf(each.name, max(each.min_member, 1), each.topology_constraint)
+            minimum = 0 if each.is_optional else max(each.min_member, 1)
+            members[each.name] = Leaf(each.name, minimum, each.topology_constraint)
     return members
 
 

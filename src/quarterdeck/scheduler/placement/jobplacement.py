@@ -136,34 +136,38 @@ class _Attempt:
 
     def _take(self, task: Task, pick: Pick) -> bool:
         node, is_now = pick
-        is_given = is_now and self._refusals is not None
         is_own = task.state is PodState.RELEASING and node is task.node
         groups: tuple[str, ...] = ()
         if task.shape.share is not None:
-            found = self._devices(task, node, is_given, is_own)
+            found = self._devices(task, node, is_own)
             if found is None:
                 return False
-            groups = found
+            groups, is_ready = found
+            is_now = is_now and is_ready
         stays = set(groups) == set(task.groups) and self._cluster.claims.can_stay(task, node)
         if is_own and stays:
             self._transaction.restore(task)
         else:
+            is_given = is_now and self._refusals is not None and self._is_free_now(task, node)
             state = PodState.ALLOCATED if is_given else PodState.PIPELINED
             self._transaction.place(task, node, groups, state)
         return True
 
-    def _devices(self, task: Task, node: NodeState, is_given: bool, is_own: bool) -> tuple[str, ...] | None:
-        """The shared GPUs of a pod on a node."""
+    def _is_free_now(self, task: Task, node: NodeState) -> bool:
+        """Whether the queue has room for the pod before terminating pods are gone."""
+        queue = self._job.queue
+        assert queue is not None
+        return queue.has_now(node.charge(task.shape), self._job.is_preemptible)
+
+    def _devices(self, task: Task, node: NodeState, is_own: bool) -> tuple[tuple[str, ...], bool] | None:
+        """The shared GPUs of a pod on a node, and whether it can start on them at once."""
         if is_own and not self._joins_others and node.takes_back(task.shape, task.groups):
-            return task.groups
+            return task.groups, True
         spreads = self._cluster.settings.gpu_placement == "spread"
-        if is_given:
-            devices = node.devices_now(task.shape, spreads=spreads)
-        else:
-            devices = node.devices_later(task.shape, task.groups if is_own else (), spreads=spreads)
+        devices = node.devices_for(task.shape, task.groups if is_own else (), spreads=spreads)
         if devices is None:
             return None
-        return (*devices.groups, *_new_groups(task, node, devices.new))
+        return (*devices.groups, *_new_groups(task, node, devices.new)), devices.is_now
 
 
 def _new_groups(task: Task, node: NodeState, count: int) -> tuple[str, ...]:

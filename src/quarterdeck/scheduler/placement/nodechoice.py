@@ -128,7 +128,4 @@ def _best_shared(cluster: Cluster, task: Task, nodes: Iterable[NodeState]) -> Pi
         if node.has_gpus and (not share.memory or is_within_capacity(job, node.charge(task.shape))):
             joins = not spreads and node.gpus.has_room(share)
             (with_room if joins else others).append(node)
-    first, second = _best(cluster, task, with_room), _best(cluster, task, others)
-    if first is None or (second is not None and second.is_now and not first.is_now):
-        return second
-    return first
+    return _best(cluster, task, with_room) or _best(cluster, task, others)

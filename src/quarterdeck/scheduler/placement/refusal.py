@@ -42,6 +42,11 @@ class Refusals:
         """Write down an error of a job."""
         self._of_jobs.setdefault(job, []).append(error)
 
+    def add_once(self, job: Job, error: FitError) -> None:
+        """The same for an error that several actions come across."""
+        if error not in self._of_jobs.get(job, ()):
+            self.add(job, error)
+
     def of_job(self, job: Job) -> Sequence[FitError]:
         """The errors of a job in the order in which they occurred."""
         return self._of_jobs.get(job, ())
@@ -111,7 +116,7 @@ class Refusals:
 def _lacking(shape: Shape, node: NodeState) -> list[str]:
     free = node.free
     lacking = []
-    if shape.gpu > free.gpu or (shape.share is not None and node.devices_later(shape) is None):
+    if shape.gpu > free.gpu or (shape.share is not None and node.devices_for(shape) is None):
         lacking.append("GPUs")
     if shape.share is not None and not node.can_share(shape.share):
         lacking.append("GPU memory")

@@ -13,7 +13,15 @@ from msgspec.structs import replace
 
 from quarterdeck.api import Key
 from quarterdeck.scheduler.cycle import schedule
-from quarterdeck.scheduler.decision import Bind, ClearStale, CycleResult, Evict, MarkStale, SetLastStart
+from quarterdeck.scheduler.decision import (
+    Bind,
+    ClearStale,
+    CycleResult,
+    Evict,
+    MarkStale,
+    SetLastEviction,
+    SetLastStart,
+)
 from quarterdeck.scheduler.device import Allocation, ClaimInfo
 from quarterdeck.scheduler.settings import Settings
 from quarterdeck.scheduler.snapshot import PodInfo, Snapshot
@@ -41,6 +49,7 @@ def after(snapshot: Snapshot, result: CycleResult) -> Snapshot:
     binds = {each.pod: each for each in result.decisions if isinstance(each, Bind)}
     evicted = {each.pod for each in result.decisions if isinstance(each, Evict)}
     starts = {each.pod_group: each.time for each in result.decisions if isinstance(each, SetLastStart)}
+    losses = {each.pod_group: each.time for each in result.decisions if isinstance(each, SetLastEviction)}
     stale: dict[Key, float | None] = {}
     for each in result.decisions:
         if isinstance(each, MarkStale):
@@ -66,6 +75,7 @@ def after(snapshot: Snapshot, result: CycleResult) -> Snapshot:
             replace(
                 group,
                 last_start=starts.get(group.key, group.last_start),
+                last_eviction=losses.get(group.key, group.last_eviction),
                 stale_since=stale.get(group.key, group.stale_since),
             )
             for group in snapshot.pod_groups

@@ -22,7 +22,8 @@ def evict_stale_gangs(cluster: Cluster, transaction: Transaction) -> None:
             continue
         if since is None:
             transaction.add(MarkStale(job.key, cluster.now))
-        grace = cluster.settings.staleness_grace_period
+        own = job.info.staleness_grace_period
+        grace = cluster.settings.staleness_grace_period if own is None else own
         if grace >= 0 and cluster.now - (cluster.now if since is None else since) >= grace:
             _evict(job, transaction)
         transaction.add(StaleJob(job.key, stale_message(job)))

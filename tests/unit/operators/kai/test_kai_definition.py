@@ -61,7 +61,7 @@ def request(**spec: Any) -> DynamicObject:
         (group(minMember=2**31), "spec.minMember"),
         (group(subGroups=[{"minMember": 1}]), "spec.subGroups[0].name: Required value"),
         (group(subGroups=[{"name": ""}]), "spec.subGroups[0].name in body should be at least 1 chars long"),
-        (group(subGroups=[{"name": "a", "minMember": 0}]), "spec.subGroups[0].minMember"),
+        (group(subGroups=[{"name": "a", "minMember": -1}]), "spec.subGroups[0].minMember"),
         (
             group(preemptibility="never"),
             'Unsupported value: "never": supported values: "preemptible", "non-preemptible"',
@@ -98,6 +98,7 @@ async def test_refused(document: DynamicObject, text: str) -> None:
         # the rules about names are the webhook's, not the schema's
         group(subGroups=[{"name": "Upper Case"}, {"name": "b", "parent": ""}]),
         group(minSubGroup=0),
+        group(subGroups=[{"name": "a", "minMember": 0}], preemptionDelay="5m", stalenessGracePeriod="-1s"),
         group(topologyConstraint={"topology": "t", "requiredTopologyLevel": "rack"}),
         topology("zone", "example.com/rack", HOSTNAME),
         topology(HOSTNAME),

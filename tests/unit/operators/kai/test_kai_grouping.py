@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 import yaml
 
+from quarterdeck.api import ObjectMeta
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.grouping import (
+    GroupingError,
     KindDefault,
     changed_pod_group,
     new_pod_group,
     parse_kind_defaults,
     pod_patch,
 )
+from quarterdeck.operators.kai.types import PodGroup
 
 from .groupingkit import owner, plan, pod
 
@@ -179,16 +182,50 @@ def test_each_pod_of_a_deployment_is_a_group() -> None:
     assert plan(pod(), replicas, labelled).priority_class_name == "build"
 
 
-def test_each_pod_of_a_job_is_a_group_of_the_job() -> None:
+def test_the_pods_of_a_job_are_a_group_that_starts_with_the_first() -> None:
     job = owner("batch/v1", "Job", "j")
     found = plan(pod("j-x"), job)
-    assert found.name == "pg-j-x-j-uid"
+    assert found.name == "pg-j-j-uid"
     assert (found.owner.kind, found.owner.name, found.min_member) == ("Job", "j", 1)
     assert found.priority_class_name == "train"
 
 
+def test_a_job_may_ask_for_more_at_once() -> None:
+    job = owner("batch/v1", "Job", "j", annotations={names.MIN_MEMBER_ANNOTATION: "4"})
+    assert plan(pod("j-x"), job).min_member == 4
+    for text in ("0", "-1", "many"):
+        job = owner("batch/v1", "Job", "j", annotations={names.MIN_MEMBER_ANNOTATION: text})
+        with pytest.raises(GroupingError, match=r"invalid kai\.scheduler/batch-min-member annotation on Job"):
+            plan(pod("j-x"), job)
+
+
+def test_a_pod_of_a_job_keeps_the_group_of_its_own_that_an_earlier_version_made() -> None:
+    job = owner("batch/v1", "Job", "j", annotations={names.MIN_MEMBER_ANNOTATION: "4"})
+    old = PodGroup(metadata=ObjectMeta(namespace="ns", name="pg-j-x-j-uid"))
+    kept, new = plan(pod("j-x"), job, groups=(old,)), plan(pod("j-y"), job, groups=(old,))
+    assert (kept.name, kept.min_member) == ("pg-j-x-j-uid", 1)
+    assert (new.name, new.min_member) == ("pg-j-j-uid", 4)
+
+
+def test_spans_of_time_that_owners_or_the_pod_name() -> None:
+    def found(text: str, own: str = "") -> tuple[str, str]:
+        def marks(value: str) -> dict[str, str]:
+            keys = (names.PREEMPTION_DELAY_ANNOTATION, names.STALENESS_GRACE_PERIOD_ANNOTATION)
+            return dict.fromkeys(keys, value) if value else {}
+
+        given = plan(pod(annotations=marks(own)), owner("apps/v1", "StatefulSet", annotations=marks(text)))
+        spec = new_pod_group(given).to_dict()["spec"]
+        return spec.get("preemptionDelay", ""), spec.get("stalenessGracePeriod", "")
+
+    assert found("5m") == ("5m", "5m")
+    assert found("5m", own="1m") == ("5m", "5m")
+    assert found("soon", own="1m") == ("1m", "1m")
+    assert found("-1s") == ("", "-1s")
+    assert found("") == ("", "")
+
+
 def test_the_version_of_an_owner_does_not_matter() -> None:
-    assert plan(pod("x"), owner("batch/v2", "Job", "j")).name == "pg-x-j-uid"
+    assert plan(pod("x"), owner("apps/v2", "Deployment", "d")).name == "pg-x-x-uid"
 
 
 def test_a_new_group() -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import DynamicObject
+from quarterdeck.api import DynamicObject, ObjectMeta
 from quarterdeck.operators.kai import names
-from quarterdeck.operators.kai.logic.grouping import GroupingError, GroupPlan, pod_patch
+from quarterdeck.operators.kai.logic.grouping import GroupingError, GroupPlan, new_pod_group, pod_patch
+from quarterdeck.operators.kai.types import PodGroup, PodGroupSpec, SubGroup
 
 from .groupingkit import owner, plan, pod, sub_groups
 
@@ -226,6 +227,123 @@ def test_a_pod_must_name_its_replicated_job() -> None:
     with pytest.raises(GroupingError) as error:
         plan(pod("js-p"), JOB, job_set())
     assert str(error.value) == 'pod ns/js-p missing required label "jobset.sigs.k8s.io/replicatedjob-name"'
+
+
+def of_replica(name: str, index: int) -> Any:
+    labels = {
+        "jobset.sigs.k8s.io/replicatedjob-name": name,
+        "jobset.sigs.k8s.io/job-index": str(index),
+    }
+    return pod("js-p", labels=labels)
+
+
+def nameless(given: DynamicObject) -> DynamicObject:
+    document = given.draft()
+    document["metadata"]["name"] = ""
+    return DynamicObject(document)
+
+
+def two_jobs(order: str | None = None, **metadata: Any) -> DynamicObject:
+    return job_set(
+        replicated("leader"), replicated("worker", 2, parallelism=3, completions=9), order=order, **metadata
+    )
+
+
+def test_a_job_set_is_a_tree_of_replicated_jobs_and_their_replicas() -> None:
+    found = plan(of_replica("worker", 1), JOB, two_jobs())
+    assert (found.name, found.min_member, found.min_sub_group) == ("pg-js-js-uid", 0, 2)
+    assert [(each.name, each.min_member, each.min_sub_group, each.parent) for each in found.sub_groups] == [
+        ("leader", 0, 1, None),
+        ("leader-replica-0", 1, None, "leader"),
+        ("worker", 0, 2, None),
+        ("worker-replica-0", 3, None, "worker"),
+        ("worker-replica-1", 3, None, "worker"),
+    ]
+    assert found.sub_group_of("js-p") == "worker-replica-1"
+    spec = new_pod_group(found).to_dict()["spec"]
+    assert "minMember" not in spec
+    assert (spec["minSubGroup"], spec["subGroups"][0]) == (2, {"name": "leader", "minSubGroup": 1})
+
+
+@pytest.mark.parametrize(
+    ("order", "wanted", "minimum"),
+    [
+        (None, None, 2),
+        ("AnyOrder", None, 2),
+        ("InOrder", None, 1),
+        ("InOrder", "2", 2),
+        (None, "1", 1),
+        (None, "9", 2),
+    ],
+)
+def test_how_many_replicated_jobs_start_together(order: str | None, wanted: str | None, minimum: int) -> None:
+    annotations = {names.MIN_MEMBER_ANNOTATION: wanted} if wanted else {}
+    found = plan(of_replica("leader", 0), JOB, two_jobs(order, annotations=annotations))
+    assert found.min_sub_group == minimum
+
+
+def test_a_replica_may_have_a_minimum_and_a_place_of_its_own() -> None:
+    job = replicated("w", 1, parallelism=4)
+    job["template"]["metadata"] = {
+        "annotations": {
+            names.MIN_MEMBER_ANNOTATION: "2",
+            names.TOPOLOGY_ANNOTATION: "t",
+            names.TOPOLOGY_REQUIRED_ANNOTATION: "rack",
+        }
+    }
+    leaf = plan(of_replica("w", 0), JOB, job_set(job)).sub_groups[1]
+    assert leaf.min_member == 2
+    assert leaf.constraint is not None
+    assert (leaf.constraint.topology, leaf.constraint.required_topology_level) == ("t", "rack")
+    idle = plan(of_replica("w", 0), JOB, job_set(replicated("w", 1, parallelism=0)))
+    assert new_pod_group(idle).to_dict()["spec"]["subGroups"][1]["minMember"] == 0
+
+
+def test_a_job_set_with_groups_of_an_earlier_version_stays_flat() -> None:
+    old = PodGroup(metadata=ObjectMeta(namespace="ns", name="pg-js-js-uid-leader"))
+    found = plan(of_replica("worker", 0), JOB, two_jobs("InOrder"), groups=(old,))
+    assert (found.name, found.min_member, found.sub_groups) == ("pg-js-js-uid-worker", 6, ())
+    new = PodGroup(
+        metadata=ObjectMeta(namespace="ns", name="pg-js-js-uid"),
+        spec=PodGroupSpec(sub_groups=(SubGroup(name="worker"),)),
+    )
+    assert plan(of_replica("worker", 0), JOB, two_jobs(), groups=(new,)).sub_groups
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (nameless(two_jobs()), "jobset top owner ns/ missing name or UID"),
+        (two_jobs(uid=""), "jobset top owner ns/js missing name or UID"),
+        (job_set(), "jobset ns/js has no replicatedJobs"),
+        (job_set({"replicas": 1}), r"replicatedJobs\[0\] missing name"),
+        (job_set(replicated("other")), 'leaf subgroup "worker-replica-0" not found for pod ns/js-p'),
+        (
+            two_jobs(annotations={names.MIN_MEMBER_ANNOTATION: "0"}),
+            "invalid kai.scheduler/batch-min-member annotation on JobSet: value 0 must be >= 1",
+        ),
+    ],
+)
+def test_job_sets_that_make_no_sense(given: DynamicObject, text: str) -> None:
+    with pytest.raises(GroupingError, match=text):
+        plan(of_replica("worker", 0), JOB, given)
+
+
+def mpi(**launcher: Any) -> DynamicObject:
+    spec = {
+        "launcherCreationPolicy": "WaitForWorkersReady",
+        "runPolicy": {"schedulingPolicy": {"minAvailable": 1}},
+        "mpiReplicaSpecs": {"Launcher": launcher, "Worker": {"replicas": 3}},
+    }
+    return owner("kubeflow.org/v2beta1", "MPIJob", "j", spec)
+
+
+def test_a_launcher_that_waits_is_not_in_the_minimum_until_it_is_there() -> None:
+    """A minimum that the launcher alone would fill is none: the workers start one by one."""
+    assert plan(pod(), mpi(replicas=1)).min_member == 0
+    assert plan(pod(), mpi(replicas=1), companions=(pod("launcher"),)).min_member == 1
+    with pytest.raises(GroupingError, match="doesn't allow for 0 mpiReplicaSpecs pods"):
+        plan(pod(), mpi())
 
 
 def test_a_train_job_is_skipped_but_its_metadata_counts() -> None:

@@ -15,6 +15,7 @@ from quarterdeck.operators.kai.logic.grouping import (
     Grouper,
     GroupingError,
     GroupPlan,
+    KindDefault,
     Known,
     Workload,
     default_registry,
@@ -270,6 +271,30 @@ class TestOthers:
         assert (found.name, found.queue) == ("pg-cluster-cluster-uid", "team")
         alone = plan(pod("step"), owner(api, kind, "top", labels=labels))
         assert (alone.name, alone.queue) == ("pg-step-step-uid", "team")
+
+    def test_two_levels_of_owners_that_wrap_others(self) -> None:
+        """Those that are known in any version count only at the top, as in KAI."""
+        workflow = owner("argoproj.io/v1alpha1", "Workflow", "flow")
+        train_job = owner("trainer.kubeflow.org/v1alpha1", "TrainJob", "tj")
+        workload = owner("run.ai/v2alpha1", "TrainingWorkload", "tw", labels={names.QUEUE_LABEL: "team"})
+        cluster = owner("ray.io/v1", "RayCluster", "cluster")
+        assert plan(pod(), cluster, train_job, workflow).name == "pg-cluster-cluster-uid"
+        assert plan(pod(), cluster, train_job, workload).queue == "team"
+        below = plan(pod(), cluster, workload, workflow)
+        assert (below.name, below.owner.kind) == ("pg-tw-tw-uid", "TrainingWorkload")
+
+    def test_defaults_for_a_kind_that_is_skipped_are_for_what_it_wraps(self) -> None:
+        cluster = owner("ray.io/v1", "RayCluster", "cluster")
+        defaults = (KindDefault("TrainJob", "trainer.kubeflow.org", "inference", "Non-Preemptible"),)
+
+        def found(*owners: DynamicObject) -> tuple[str, str]:
+            made = plan(pod(), *owners, kind_defaults=defaults)
+            return made.priority_class_name, made.preemptibility
+
+        top = owner("trainer.kubeflow.org/v1alpha1", "TrainJob", "tj")
+        assert found(cluster, top) == ("inference", "non-preemptible")
+        own = owner("ray.io/v1", "RayCluster", "cluster", labels={names.PRIORITY_CLASS_LABEL: "build"})
+        assert found(own, top) == ("build", "non-preemptible")
 
 
 class TestTable:

@@ -337,31 +337,28 @@ class TestDevicesOfANode:
     def test_shared_devices_first_or_new_ones_first(self) -> None:
         state = self.state(4, ("a", 0.2, Hold.RUNNING), ("b", 0.4, Hold.RUNNING))
         wanted = shape(share=GpuShare(0.5, 0, 3))
-        assert state.devices_now(wanted) == state.devices_later(wanted) == (("b", "a"), 1)
-        assert (
-            state.devices_now(wanted, spreads=True)
-            == state.devices_later(wanted, spreads=True)
-            == (("a",), 2)
-        )
-        assert state.devices_now(shape(share=GpuShare(0.5, 0, 5))) is None
-        assert state.devices_now(shape(share=GpuShare(0.5, 0, 4))) == (("b", "a"), 2)
+        assert state.devices_for(wanted) == (("b", "a"), 1, True)
+        assert state.devices_for(wanted, spreads=True) == (("a",), 2, True)
+        assert state.devices_for(shape(share=GpuShare(0.5, 0, 5))) is None
+        assert state.devices_for(shape(share=GpuShare(0.5, 0, 4))) == (("b", "a"), 2, True)
 
-    def test_who_starts_now_cannot_have_what_is_being_left(self) -> None:
-        state = self.state(1, ("a", 0.5, Hold.RUNNING), ("a", 0.5, Hold.LEAVING))
-        half = shape(share=HALF)
-        assert state.fits_eventually(half)
-        assert not state.fits_now(half)
-        assert state.devices_now(half) is None
-        assert state.devices_later(half) == (("a",), 0)
+    def test_the_fullest_device_is_taken_though_somebody_has_to_leave_it_first(self) -> None:
+        state = self.state(2, ("a", 0.5, Hold.RUNNING), ("a", 0.5, Hold.LEAVING))
+        assert state.fits_now(shape(share=HALF))
+        assert state.devices_for(shape(share=HALF)) == (("a",), 0, False)
+
+    def test_a_device_that_is_promised_and_idle_can_be_had_now(self) -> None:
+        state = self.state(1, ("a", 0.5, Hold.COMING))
+        assert state.devices_for(shape(share=HALF)) == (("a",), 0, True)
 
     def test_a_device_that_its_last_pod_leaves_is_free_for_that_pod_as_it_was(self) -> None:
         state = self.state(1, ("a", 0.5, Hold.LEAVING))
         half = shape(share=HALF)
-        assert state.devices_later(half) == ((), 1)
-        assert state.devices_later(half, ("a",)) == (("a",), 0)
+        assert state.devices_for(half) == ((), 1, False)
+        assert state.devices_for(half, ("a",)) == (("a",), 0, True)
         assert state.takes_back(half, ("a",))
         state.hold(shape(gpu=1), (), Hold.COMING, 1)
-        assert state.devices_later(half, ("a",)) is None
+        assert state.devices_for(half, ("a",)) is None
         assert not state.takes_back(half, ("a",))
 
     def test_a_pod_stays_on_devices_that_have_room(self) -> None:

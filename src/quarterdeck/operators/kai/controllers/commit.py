@@ -167,6 +167,10 @@ class Committer:
         await self._annotate(decision.pod_group, names.LAST_START_ANNOTATION, decision.time)
 
     @_do.register
+    async def _(self, decision: core.SetLastEviction) -> None:
+        await self._annotate(decision.pod_group, names.LAST_EVICTION_ANNOTATION, decision.time)
+
+    @_do.register
     async def _(self, decision: core.MarkStale) -> None:
         await self._annotate(decision.pod_group, names.STALE_ANNOTATION, decision.time)
 

@@ -45,6 +45,7 @@ from quarterdeck.operators.kai.logic.grouping import (
 from quarterdeck.operators.kai.logic.grouping.grove import POD_GANG
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import PodGroup
+from quarterdeck.runtime.cache import owned_by
 from quarterdeck.runtime.cache.store import Change
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
@@ -174,6 +175,9 @@ class PodGrouper(Reconciler[Pod]):
         if labels:
             companions = await ctx.list(Pod, namespace=pod.metadata.namespace, labels=labels)
             workload = msgspec.structs.replace(workload, companions=tuple(companions))
+        if grouper.needs_groups and workload.owners:
+            groups = ctx.index(PodGroup, owned_by(workload.top_owner))
+            workload = msgspec.structs.replace(workload, groups=tuple(groups))
         return grouper.plan(workload)
 
     async def _read(self, ctx: Context[Pod], reference: Reference) -> DynamicObject:

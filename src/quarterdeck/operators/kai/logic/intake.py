@@ -87,6 +87,9 @@ def pod_group_info(group: PodGroup) -> core.PodGroupInfo:
         min_subgroup=value_or(spec.min_sub_group, None),
         last_start=timestamp_of(annotations, names.LAST_START_ANNOTATION),
         stale_since=timestamp_of(annotations, names.STALE_ANNOTATION),
+        last_eviction=timestamp_of(annotations, names.LAST_EVICTION_ANNOTATION),
+        preemption_delay=_seconds(spec.preemption_delay) or 0.0,
+        staleness_grace_period=_seconds(spec.staleness_grace_period),
         scheduling_conditions=tuple(
             core.SchedulingConditionInfo(type=each.type, node_pool=each.node_pool, status=each.status)
             for each in group.status.scheduling_conditions
@@ -99,6 +102,7 @@ def _subgroup(group: SubGroup) -> core.SubGroupInfo:
     return core.SubGroupInfo(
         name=group.name,
         min_member=group.min_member or 0,
+        is_optional=group.min_member == 0,
         parent=value_or(group.parent, None),
         topology_constraint=_constraint(constraint) if constraint is not UNSET else None,
         min_subgroup=value_or(group.min_sub_group, None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import UNSET, Maybe, Model, Resource, Seq, omitempty
+from quarterdeck.api import UNSET, Duration, Maybe, Model, Resource, Seq, omitempty
 from quarterdeck.api.marker import Enum, Ge, Int32, Len
 from quarterdeck.operators.kai import names
 
@@ -27,8 +27,8 @@ class SubGroup(Model):
 
     name: Annotated[str, Len(min=1)]
     """Unique in the group, and lowercase."""
-    min_member: Annotated[Maybe[int], Int32, Ge(1)] = UNSET
-    """Pods needed to start; ignored on a parent. 1 unless set."""
+    min_member: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
+    """Pods needed to start; ignored on a parent. 1 unless set; a leaf with 0 holds nobody up."""
     parent: Maybe[str] = UNSET
     """Subgroup that this one is a part of; unset for a part of the whole group."""
     topology_constraint: Maybe[TopologyConstraint] = UNSET
@@ -62,6 +62,10 @@ class PodGroupSpec(Model):
     sub_groups: Seq[SubGroup] = omitempty(())
     min_sub_group: Annotated[Maybe[int], Int32] = UNSET
     """Direct child subgroups needed to start; all unless set. Not together with minMember."""
+    preemption_delay: Maybe[Duration] = UNSET
+    """How long the group waits, since it was made or last evicted, before others may be evicted for it."""
+    staleness_grace_period: Maybe[Duration] = UNSET
+    """How long it may run below its minimum before it is evicted, negative for ever; else the scheduler's."""
 
 
 class PodGroup(Resource, group=names.GROUP, version="v2alpha2", short_names=["pg"], status=True):

@@ -9,7 +9,7 @@ import msgspec
 from quarterdeck.api import owner_reference
 from quarterdeck.operators.kai import names
 
-from .default import default_plan, group_name
+from .default import default_plan, group_name, minimum_of
 from .plan import GroupingError, GroupPlan
 from .workload import Workload
 
@@ -27,10 +27,16 @@ def group_deployment(workload: Workload) -> GroupPlan:
 
 
 def group_job(workload: Workload) -> GroupPlan:
-    """One group for each pod: the pods of a Job may run one after the other."""
+    """One group for the Job, which starts with its first pod unless the Job asks for more at once.
+
+    A pod that has a group of its own, as earlier versions made them, keeps it.
+    """
     job = workload.top_owner
     plan = default_plan(workload, job)
-    return msgspec.structs.replace(plan, name=group_name(workload.pod.metadata.name, job.metadata.uid))
+    own = group_name(workload.pod.metadata.name, job.metadata.uid)
+    if own in {group.metadata.name for group in workload.groups}:
+        return msgspec.structs.replace(plan, name=own)
+    return msgspec.structs.replace(plan, min_member=minimum_of(job.metadata.annotations, "Job") or 1)
 
 
 def group_cron_job(workload: Workload) -> GroupPlan:

@@ -10,11 +10,12 @@ from typing import Final
 
 import yaml
 
-from quarterdeck.api import DynamicObject, owner_reference
+from quarterdeck.api import Duration, DynamicObject, owner_reference
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.types import TopologyConstraint
+from quarterdeck.wire.gostyle import quote
 
-from .plan import GroupPlan
+from .plan import GroupingError, GroupPlan
 from .workload import KindDefault, Workload
 
 _NOT_INHERITED: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
@@ -51,6 +52,8 @@ def default_plan(
         queue=_queue(workload, owner),
         priority_class_name=_priority_class(workload, asked) or priority,
         preemptibility=_preemptibility(workload, asked),
+        preemption_delay=_duration(workload, asked, names.PREEMPTION_DELAY_ANNOTATION, may_be_negative=False),
+        staleness_grace_period=_duration(workload, asked, names.STALENESS_GRACE_PERIOD_ANNOTATION),
         constraint=constraint_of(owner.metadata.annotations),
     )
 
@@ -67,6 +70,21 @@ def constraint_of(annotations: Mapping[str, str]) -> TopologyConstraint:
         required_topology_level=annotations.get(names.TOPOLOGY_REQUIRED_ANNOTATION, ""),
         preferred_topology_level=annotations.get(names.TOPOLOGY_PREFERRED_ANNOTATION, ""),
     )
+
+
+def minimum_of(annotations: Mapping[str, str], whose: str) -> int | None:
+    """The minimum that an annotation asks for; raises ``GroupingError`` if it is no positive number."""
+    text = annotations.get(names.MIN_MEMBER_ANNOTATION)
+    if not text:
+        return None
+    where = f"invalid {names.MIN_MEMBER_ANNOTATION} annotation on {whose}"
+    try:
+        minimum = int(text)
+    except ValueError as error:
+        raise GroupingError(f"{where}: {quote(text)} is no whole number") from error
+    if minimum < 1:
+        raise GroupingError(f"{where}: value {minimum} must be >= 1")
+    return minimum
 
 
 def parse_preemptibility(text: str) -> str:
@@ -140,6 +158,21 @@ def _preemptibility(workload: Workload, owners: Sequence[DynamicObject]) -> str:
         if wanted and wanted in _PREEMPTIBILITIES:
             return wanted
     return ""
+
+
+def _duration(
+    workload: Workload, owners: Sequence[DynamicObject], annotation: str, *, may_be_negative: bool = True
+) -> Duration | None:
+    """The first span of time that an owner or the pod names; what cannot be read does not count."""
+    for metadata in (*(owner.metadata for owner in owners), workload.pod.metadata):
+        try:
+            found = Duration(metadata.annotations[annotation])
+            is_fitting = found.seconds >= 0 or may_be_negative
+        except (KeyError, ValueError):
+            continue
+        if is_fitting:
+            return found
+    return None
 
 
 def _defaults(workload: Workload, owners: Sequence[DynamicObject]) -> Iterable[KindDefault]:

@@ -62,9 +62,15 @@ def group_mpi(workload: Workload) -> GroupPlan:
     plan = group_distributed(workload)
     if not launchers(workload) or any(not pod.metadata.is_deleting for pod in workload.companions):
         return plan
-    launcher = _replicas(workload.top_owner).get("Launcher")
-    count = _count(launcher) if launcher is not None else 0
-    return msgspec.structs.replace(plan, min_member=max(plan.min_member - count, 1))
+    job = workload.top_owner
+    replicas = object_at(job, "spec", REPLICA_SPECS["MPIJob"]) or {}
+    count = whole_at(replicas.get("Launcher"), "replicas")
+    if not count:
+        raise GroupingError(
+            f"the type of the job {job.metadata.name} doesn't allow for 0 mpiReplicaSpecs pods. "
+            "Please fix the replica field"
+        )
+    return msgspec.structs.replace(plan, min_member=plan.min_member - count)
 
 
 def group_pytorch(workload: Workload) -> GroupPlan:

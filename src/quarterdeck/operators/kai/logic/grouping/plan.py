@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from quarterdeck.api import OwnerReference
+from quarterdeck.api import Duration, OwnerReference
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.kai.types import TopologyConstraint
 
@@ -23,6 +23,10 @@ class SubGroupPlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     min_member: int = 0
     """0 leaves it to the scheduler, which takes 1."""
+    is_optional: bool = False
+    """Whether nobody waits for its pods: a minimum of 0 in so many words."""
+    min_sub_group: int | None = None
+    """Children needed to start; all unless told."""
     parent: str | None = None
     constraint: TopologyConstraint | None = None
     pods: frozenset[str] = frozenset()
@@ -43,6 +47,11 @@ class GroupPlan(msgspec.Struct, frozen=True, kw_only=True):
     priority_class_name: str
     preemptibility: str = ""
     min_member: int = 1
+    """0 if the subgroups tell."""
+    min_sub_group: int | None = None
+    """Subgroups needed to start; all unless told."""
+    preemption_delay: Duration | None = None
+    staleness_grace_period: Duration | None = None
     constraint: TopologyConstraint = NO_CONSTRAINT
     sub_groups: tuple[SubGroupPlan, ...] = ()
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from quarterdeck.api import UNSET, ObjectMeta
+from quarterdeck.api import UNSET, Maybe, ObjectMeta
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.types import PodGroup, PodGroupSpec, SubGroup
 
 from .plan import GroupPlan, SubGroupPlan
+
+T = TypeVar("T")
 
 
 def new_pod_group(plan: GroupPlan) -> PodGroup:
@@ -29,6 +31,9 @@ def new_pod_group(plan: GroupPlan) -> PodGroup:
             queue=plan.queue,
             priority_class_name=plan.priority_class_name,
             preemptibility=plan.preemptibility or UNSET,
+            preemption_delay=_set(plan.preemption_delay),
+            staleness_grace_period=_set(plan.staleness_grace_period),
+            min_sub_group=_set(plan.min_sub_group),
             topology_constraint=plan.constraint,
             sub_groups=tuple(_sub_group(group) for group in plan.sub_groups),
         ),
@@ -72,10 +77,15 @@ def pod_patch(pod: Pod, plan: GroupPlan) -> dict[str, Any]:
 def _sub_group(plan: SubGroupPlan) -> SubGroup:
     return SubGroup(
         name=plan.name,
-        min_member=plan.min_member if plan.min_member > 0 else UNSET,
-        parent=plan.parent if plan.parent is not None else UNSET,
-        topology_constraint=plan.constraint if plan.constraint is not None else UNSET,
+        min_member=plan.min_member if plan.min_member > 0 or plan.is_optional else UNSET,
+        min_sub_group=_set(plan.min_sub_group),
+        parent=_set(plan.parent),
+        topology_constraint=_set(plan.constraint),
     )
+
+
+def _set(value: T | None) -> Maybe[T]:
+    return value if value is not None else UNSET
 
 
 def _merged_labels(old: Mapping[str, str], new: Mapping[str, str], node_pool_label: str) -> dict[str, str]:

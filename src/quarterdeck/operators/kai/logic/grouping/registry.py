@@ -39,6 +39,8 @@ class Grouper(msgspec.Struct, frozen=True):
     """Names another object in the pod's namespace that the plan needs."""
     companions: Callable[[Workload], Mapping[str, str]] | None = None
     """Labels of other pods in the namespace that the plan needs to see; none if it is empty."""
+    needs_groups: bool = False
+    """Whether the plan needs to see the PodGroups that the top owner has already."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -49,6 +51,8 @@ class Known(msgspec.Struct, frozen=True):
     """Its name in URLs: the operator asks for the right to read it."""
     grouper: Grouper | None = None
     """None skips the kind: it wraps another workload, which is grouped in its place."""
+    is_only_on_top: bool = False
+    """Whether the row counts for a top owner alone, not for one that is below a kind that is skipped."""
 
 
 class GrouperRegistry:
@@ -61,15 +65,14 @@ class GrouperRegistry:
 
     def resolve(self, workload: Workload) -> tuple[Grouper, Workload]:
         """The grouper of a workload, and the workload as the grouper should see it."""
-        while workload.owners and self._is_skipped(workload.owners[-1]):
-            workload = workload.without_top_owner()
         row = self._known.get(_kind_of(workload.top_owner))
+        while workload.owners and row is not None and row.grouper is None:
+            workload = workload.without_top_owner()
+            row = self._known.get(_kind_of(workload.top_owner))
+            if row is not None and row.is_only_on_top:
+                row = None
         grouper = row.grouper if row is not None else None
         return grouper or self._otherwise, workload
-
-    def _is_skipped(self, owner: DynamicObject) -> bool:
-        row = self._known.get(_kind_of(owner))
-        return row is not None and row.grouper is None
 
     def resources(self) -> dict[str, tuple[str, ...]]:
         """What must be read to follow owners: resources by their API group."""
@@ -88,8 +91,20 @@ _BY_OWNER: Final = Grouper(group_by_owner)
 _GANG: Final = Grouper(grove.group_gang, grove.related_gang)
 _DISTRIBUTED: Final = Grouper(kubeflow.group_distributed)
 
+_ONLY_ON_TOP: Final = frozenset(
+    {
+        "DistributedInferenceWorkload",
+        "DistributedWorkload",
+        "DynamoGraphDeployment",
+        "InferenceWorkload",
+        "InteractiveWorkload",
+        "TrainingWorkload",
+    }
+)
+"""Kinds that KAI knows in any version, which it does not look for below another one that it skips."""
+
 KNOWN: Final = tuple(
-    Known(GroupKind(group, kind), resource, grouper)
+    Known(GroupKind(group, kind), resource, grouper, kind in _ONLY_ON_TOP)
     for group, kind, resource, grouper in (
         ("", "Pod", "pods", Grouper(group_pod)),
         ("apps", "DaemonSet", "daemonsets", _BY_OWNER),
@@ -97,8 +112,8 @@ KNOWN: Final = tuple(
         ("apps", "ReplicaSet", "replicasets", _BY_OWNER),
         ("apps", "StatefulSet", "statefulsets", _BY_OWNER),
         ("batch", "CronJob", "cronjobs", Grouper(group_cron_job)),
-        ("batch", "Job", "jobs", Grouper(group_job)),
-        ("jobset.x-k8s.io", "JobSet", "jobsets", Grouper(group_job_set)),
+        ("batch", "Job", "jobs", Grouper(group_job, needs_groups=True)),
+        ("jobset.x-k8s.io", "JobSet", "jobsets", Grouper(group_job_set, needs_groups=True)),
         ("trainer.kubeflow.org", "TrainJob", "trainjobs", None),
         ("kubeflow.org", "JAXJob", "jaxjobs", _DISTRIBUTED),
         ("kubeflow.org", "MPIJob", "mpijobs", Grouper(kubeflow.group_mpi, None, kubeflow.launchers)),

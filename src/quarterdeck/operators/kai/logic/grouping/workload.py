@@ -10,6 +10,7 @@ import msgspec
 from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.kai import names
+from quarterdeck.operators.kai.types import PodGroup
 
 
 class KindDefault(msgspec.Struct, frozen=True, rename="camel"):
@@ -49,6 +50,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """What the grouper asked for."""
     companions: tuple[Pod, ...] = ()
     """Other pods that the grouper asked for."""
+    groups: tuple[PodGroup, ...] = ()
+    """PodGroups that the top owner has already, if the grouper asked for them."""
     priority_classes: frozenset[str] = frozenset()
     """Names of the PriorityClasses that exist."""
     kind_defaults: Sequence[KindDefault] = ()
@@ -65,13 +68,32 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         return self.owners[-1] if self.owners else DynamicObject(self.pod.to_dict())
 
     def without_top_owner(self) -> Self:
-        """The same workload as if the next owner were the top; it inherits what it lacks of metadata."""
-        skipped = self.owners[-1]
+        """The same workload as if the next owner were the top; it inherits what it lacks of metadata.
+
+        The defaults for the kind that is skipped are for those below it.
+        """
+        skipped = self._with_defaults(self.owners[-1])
         if len(self.owners) == 1:
             heir = _inheriting(DynamicObject(self.pod.to_dict()), skipped)
             return msgspec.structs.replace(self, owners=(), pod=Pod.from_dict(heir.to_dict()))
         heir = _inheriting(self.owners[-2], skipped)
         return msgspec.structs.replace(self, owners=(*self.owners[:-2], heir))
+
+    def _with_defaults(self, owner: DynamicObject) -> DynamicObject:
+        """An owner with the labels that its kind has unless it says otherwise."""
+        by_kind = {(default.group, default.type_name): default for default in self.kind_defaults}
+        kind = owner.gvk
+        default = by_kind.get((kind.group, kind.kind)) or by_kind.get(("", kind.kind))
+        if default is None:
+            return owner
+        labels = {}
+        if default.priority_name in self.priority_classes:
+            labels[names.PRIORITY_CLASS_LABEL] = default.priority_name
+        if default.preemptibility:
+            labels[names.PREEMPTIBILITY_LABEL] = default.preemptibility.lower()
+        document = owner.draft()
+        document["metadata"]["labels"] = {**labels, **owner.metadata.labels}
+        return DynamicObject(document)
 
 
 def _inheriting(heir: DynamicObject, ancestor: DynamicObject) -> DynamicObject:
