@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from .dashboard.command import add_cluster_arguments, cluster_config
+from .argument import add_cluster_arguments
+from .dashboard.command import cluster_config
 from .health import assess_cluster, problem_lines, unreachable
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from quarterdeck.api import Resource
 from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.k8s import Event, Node, Pod
 from quarterdeck.client import Client
+from quarterdeck.client.clock import Clock
 from quarterdeck.errors import QuarterdeckError, SchemaError
 from quarterdeck.health import KINDS, Assessment, Observer, Problem, Seen, Sight, assess, see
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet
@@ -33,7 +34,7 @@ from quarterdeck.operators.nodegroup.types import NodeGroup
 from quarterdeck.operators.trainer.types import TrainJob
 from quarterdeck.runtime.cache import Cache, Change, Delta, HealthState, Informer
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 
 from . import digest, section
 from .planner import Plan, Planner

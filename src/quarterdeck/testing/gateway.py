@@ -15,7 +15,8 @@ from collections.abc import AsyncIterator
 from typing import Any, Final, Self
 
 from quarterdeck.apiserver.auth import build_kubeconfig
-from quarterdeck.client import Headers, Response, Stream
+from quarterdeck.client import Response, Stream
+from quarterdeck.client.transport import Headers
 from quarterdeck.errors import TransportError
 from quarterdeck.testing.cluster import TestCluster
 from quarterdeck.testing.link import Link, target_of

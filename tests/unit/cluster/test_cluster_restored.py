@@ -13,7 +13,7 @@ from quarterdeck.api.k8s import Binding, ConfigMap, Node, ObjectReference, Pod, 
 from quarterdeck.apiserver import Durability, ServerOptions
 from quarterdeck.client import MergePatch
 from quarterdeck.cluster.job.backoff import JobSettings
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.testing import FaultPlan, Latency, SilenceWatch, TestCluster
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from quarterdeck.dashboard import digest, section
+from quarterdeck.dashboard import section
 from quarterdeck.dashboard.board import SOURCES
+from quarterdeck.health.field import key_of
 
 Json = dict[str, Any]
 _WAITS = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}
@@ -14,7 +15,7 @@ _WAITS = {"conditions": [{"type": "PodScheduled", "status": "False", "message": 
 
 def digests(**kinds: Sequence[Json]) -> Mapping[str, Mapping[str, Json]]:
     return {
-        source.name: {digest.object_key(each): source.digest(each) for each in kinds.get(source.name, ())}
+        source.name: {key_of(each): source.digest(each) for each in kinds.get(source.name, ())}
         for source in SOURCES
     }
 

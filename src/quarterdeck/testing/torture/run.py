@@ -15,8 +15,9 @@ import msgspec
 from quarterdeck.api import DynamicObject
 from quarterdeck.apiserver.document import protobuf
 from quarterdeck.client import MergePatch
+from quarterdeck.client.call import WRITES
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound
-from quarterdeck.testing.fault import WRITES, FaultPlan, Refuse
+from quarterdeck.testing.fault import FaultPlan, Refuse
 from quarterdeck.testing.link import Exchange, Link
 from quarterdeck.testing.stream import ALL_EVENTS
 from quarterdeck.testing.torture import oracle, tampering

@@ -10,7 +10,7 @@ from typing import Any, Final
 from quarterdeck.api import DynamicObject
 from quarterdeck.apiserver.auth import UserInfo
 from quarterdeck.client import InProcessTransport
-from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.testing.cluster import Definition, TestCluster
 from quarterdeck.testing.fault import FaultPlan

@@ -17,9 +17,7 @@ from quarterdeck.api import (
     UNSET,
     Condition,
     DynamicObject,
-    Ge,
     Key,
-    Le,
     Maybe,
     Model,
     Resource,
@@ -27,11 +25,11 @@ from quarterdeck.api import (
     omitempty,
 )
 from quarterdeck.api.k8s import ConfigMap, Deployment
+from quarterdeck.api.marker import Ge, Le
 from quarterdeck.client import Client, Config, MergePatch
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound
-from quarterdeck.runtime import Builder, Context, MapContext, Result
+from quarterdeck.runtime import Builder, Context, Manager, ManagerOptions, MapContext, Result
 from quarterdeck.runtime.contract import NoRecorder
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 
 BUGS: Final = {
     "missed-watch": "its Deployment is not watched",
