@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import pytest
 
@@ -19,9 +19,14 @@ STEPS = script.load()
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "kubectl" in metafunc.fixturenames:
         nothing = pytest.mark.skip("there is no kubectl on PATH, and none is built (make kube)")
+        # the one on PATH; those that `make kube` built besides run with the other tests of what it builds
+        first, others = next(iter(KUBECTLS), None), KUBECTLS[1:]
         metafunc.parametrize(
             "kubectl",
-            KUBECTLS or [pytest.param(None, marks=nothing)],
+            [
+                pytest.param(first, marks=() if first else nothing),
+                *(pytest.param(each, marks=pytest.mark.kube) for each in others),
+            ],
             ids=[f"kubectl-{each.version}" for each in KUBECTLS] or ["no-kubectl"],
             scope="session",
         )
@@ -31,8 +36,5 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def embedded_outcomes() -> Callable[[Kubectl], dict[str, Outcome]]:
-    """What the script does on a fresh embedded server, run once for each kubectl, all at the same time."""
-    with ThreadPoolExecutor() as pool:
-        runs = pool.map(lambda kubectl: on_embedded(STEPS, kubectl), KUBECTLS)
-        known = dict(zip((kubectl.version for kubectl in KUBECTLS), runs, strict=True))
-    return lambda kubectl: known[kubectl.version]
+    """What the script does on a fresh embedded server, run once for each kubectl."""
+    return cache(lambda kubectl: on_embedded(STEPS, kubectl))

@@ -29,6 +29,7 @@ _PAGES: Final[Mapping[str, str]] = {
     "check": "operations",
     "new": "tutorial",
     "apiserver": "apiserver",
+    "torture": "torture",
     "bench": "performance",
     "completion": "quickstart",
 }
@@ -64,6 +65,7 @@ _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "check": ("check", "check ipam -o json", "check --list"),
     "new": ("new project my-operator --kind Widget", "new kind Gadget", "new webhook Widget"),
     "apiserver": ("apiserver --port 0 --kubeconfig ./kubeconfig",),
+    "torture": ("torture --crd config/crd --sample config/samples/widget.yaml -- ./manager",),
     "bench": ("bench queue", "bench apiserver --quick"),
     "completion": ("completion bash",),
 }
