@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from quarterdeck.api import Scheme
 from quarterdeck.errors import ConfigError, NotFound, QuarterdeckError
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.loop.clock import LoopClock, time_now
@@ -91,16 +90,8 @@ class _Rehearsal:
         """The operator's start; raises ``StartError`` as it would."""
         shared, configuration = self._shared, self._configuration
         await check_cluster(self._client, configuration)
-        others = configuration.scheduler.profiles if configuration.scheduler is not None else ()
         try:
-            await shared.backends.initialize(
-                self._client,
-                self._client.scheme or Scheme(),
-                self._recorder,
-                configuration.scheduler_name,
-                config=configuration.options_of(configuration.scheduler_name),
-                profiles={profile.name: profile.config for profile in others},
-            )
+            await shared.start_backends(self._client, self._recorder)
         except BackendError as error:
             raise StartError(f"scheduler backend: {error}", BACKEND_FAILED) from error
         self._tell(f"scheduler backend: {', '.join(sorted(configuration.enabled_schedulers))} would start")

@@ -27,7 +27,6 @@ PUBLIC_CONFIG: Final = "kubeflow-trainer-public"
 """The ConfigMap that tells everybody which release this is."""
 RELEASE: Final = "v2.3.0"
 """The release of Kubeflow Trainer whose manifests and SDK work."""
-FRAMEWORK_LABEL: Final = "trainer.kubeflow.org/framework"
 FINALIZER: Final = "trainer.kubeflow.org/resource-in-use"
 FIELD_MANAGER: Final = "trainer"
 

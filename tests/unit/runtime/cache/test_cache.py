@@ -278,7 +278,7 @@ async def test_an_index_is_asked_in_one_namespace_or_in_all() -> None:
         informer.declare_index(label("app"))
         by_app = label("app")
 
-        async def found(query: IndexQuery, namespace: str = "") -> list[str]:
+        async def found(query: IndexQuery[Any], namespace: str = "") -> list[str]:
             return sorted(w.metadata.name for w in await cache.list(Widget, namespace=namespace, index=query))
 
         await until(lambda: len(list(informer.entries())) == 2)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import Key
+from quarterdeck.api import Key, Scheme
 from quarterdeck.client import Client
 from quarterdeck.client.option import Labels
 from quarterdeck.operators.grove import names
@@ -23,6 +23,7 @@ from quarterdeck.operators.grove.configuration import OperatorConfiguration
 from quarterdeck.operators.grove.logic.templatehash import clique_hashes, generation_hash
 from quarterdeck.operators.grove.logic.topology import ConfiguredLevel, configured_levels
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang, TopologyLevel
+from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.controller.source import Channel
 from quarterdeck.runtime.loop.clock import LoopClock
 
@@ -68,6 +69,19 @@ class SharedState:
         """PodCliques to look at again."""
         self._hashes: OrderedDict[tuple[str, int], Hashes] = OrderedDict()
         self._synced: dict[str, int] = {}
+
+    async def start_backends(self, client: Client, recorder: Recorder) -> None:
+        """Initialize the backends that the configuration names; raises ``BackendError``."""
+        configuration = self.configuration
+        others = configuration.scheduler.profiles if configuration.scheduler is not None else ()
+        await self.backends.initialize(
+            client,
+            client.scheme or Scheme(),
+            recorder,
+            configuration.scheduler_name,
+            config=configuration.options_of(configuration.scheduler_name),
+            profiles={profile.name: profile.config for profile in others},
+        )
 
     @property
     def has_topology(self) -> bool:

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import Scheme
 from quarterdeck.client import Client
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.grove import names
@@ -75,16 +74,8 @@ class Startup:
     async def _start(self) -> None:
         shared, configuration = self._shared, self._shared.configuration
         await check_cluster(self._client, configuration)
-        others = configuration.scheduler.profiles if configuration.scheduler is not None else ()
         try:
-            await shared.backends.initialize(
-                self._client,
-                self._client.scheme or Scheme(),
-                self._recorder,
-                configuration.scheduler_name,
-                config=configuration.options_of(configuration.scheduler_name),
-                profiles={profile.name: profile.config for profile in others},
-            )
+            await shared.start_backends(self._client, self._recorder)
         except BackendError as error:
             # Told by the keeper, which ends the operator: here another replica may lead, and be well.
             _log.error("the scheduler backend does not start", error, trace=False)
