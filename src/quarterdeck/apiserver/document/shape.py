@@ -431,7 +431,7 @@ def _schema_union(kind: str, name: str, owner: str) -> _Decode:
 
     def decode(value: Any, path: str, problems: list[str]) -> Any:
         if type(value) is dict:
-            # unknown fields are dropped in silence here
+            # unknown fields are dropped here without a warning
             return schema(value, path + prefix, type(problems)())
         if kind == "schemaOrBool":
             if value is None:
