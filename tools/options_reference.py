@@ -16,10 +16,9 @@ import msgspec
 
 from quarterdeck.api._docstring import field_docs
 from quarterdeck.runtime import CacheOptions, ControllerOptions, KindOptions, ManagerOptions
-from quarterdeck.runtime.cache import Settings
+from quarterdeck.runtime.cache import WatchSettings
 from quarterdeck.runtime.election import LeaderElection
-from quarterdeck.runtime.webhook import Settings as WebhookSettings
-from quarterdeck.runtime.webhook import WebhookOptions
+from quarterdeck.runtime.webhook import WebhookOptions, WebhookSettings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "runtime" / "options.md"
 _HEAD = """# Options
@@ -32,10 +31,10 @@ _PARTS: tuple[tuple[str, str, type[msgspec.Struct]], ...] = (
     (
         "Cache",
         (
-            "`Settings(…)`, for one list and watch. What is not given is taken from the next of: the kind in "
-            "one namespace, the kind, the namespace, the cache; last, everything is cached but managedFields."
+            "`WatchSettings(…)`, for one list and watch. What is not given is taken from the next of: the kind "
+            "in one namespace, the kind, the namespace, the cache; last, everything is cached but managedFields."
         ),
-        Settings,
+        WatchSettings,
     ),
     ("Cache, of one kind", "`by_kind={Pod: KindOptions(…)}`; also everything above.", KindOptions),
     ("Cache, as a whole", "`Manager(…, cache=CacheOptions(…))`; also everything above.", CacheOptions),
@@ -51,7 +50,7 @@ def page() -> str:
     for title, use, options in _PARTS:
         parts.append(f"\n## {title}\n\n{use}\n\n| option | default | meaning |\n|---|---|---|\n")
         docs = field_docs(options)
-        inherited = shown if issubclass(options, Settings) and options is not Settings else set()
+        inherited = shown if issubclass(options, WatchSettings) and options is not WatchSettings else set()
         for field in msgspec.structs.fields(options):
             if field.name not in inherited:
                 meaning = _text(docs.get(field.name, ""))

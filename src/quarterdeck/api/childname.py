@@ -1,13 +1,11 @@
-"""Deterministic names and hashes for objects made from other objects.
+"""Deterministic names for objects made from other objects.
 
 A child gets the same name every time it is computed, so that a retry after a crash finds what the first
 try made. Names that would be too long are cut and get a hash of the full name.
 """
 
 import hashlib
-from typing import Any, Final
-
-from quarterdeck.api.codec import to_dict
+from typing import Final
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # upstream's: no vowels, no look-alikes
 
@@ -28,19 +26,6 @@ def child_name(*parts: str, limit: int = 63, digits: int = 8) -> str:
     suffix = _digest("\x00".join(parts).encode(), digits)
     head = name[: limit - digits - 1].rstrip("-.")
     return f"{head}-{suffix}"
-
-
-def content_hash(value: Any, *, digits: int = 10) -> str:
-    """A short stable hash of an object's JSON content, independent of key order: for template hashes."""
-    return _digest(_canonical(to_dict(value)).encode(), digits)
-
-
-def _canonical(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{key!r}:{_canonical(value[key])}" for key in sorted(value)) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(_canonical(item) for item in value) + "]"
-    return repr(value)
 
 
 def _digest(data: bytes, digits: int) -> str:

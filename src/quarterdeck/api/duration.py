@@ -5,7 +5,6 @@ nanoseconds.
 """
 
 import re
-from datetime import timedelta
 from typing import Any, Final, Self
 
 _UNITS: Final = {
@@ -70,10 +69,6 @@ class Duration:
     def seconds(self) -> float:
         """The length in seconds."""
         return self.nanoseconds / 1_000_000_000
-
-    def as_timedelta(self) -> timedelta:
-        """The length as a ``timedelta`` (microseconds)."""
-        return timedelta(microseconds=self.nanoseconds / 1000)
 
     def __str__(self) -> str:
         return self._text if self._text is not None else _format(self.nanoseconds)

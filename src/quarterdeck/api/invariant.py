@@ -55,7 +55,7 @@ class Invariant(msgspec.Struct, frozen=True):
     name: str
     """Owner and a few words: ``ipam/no-overlap``."""
     says: str
-    """The promise, in one sentence."""
+    """What always holds, in one sentence."""
     kinds: tuple[type[Resource], ...]
     find: Callable[[Objects], Iterable[tuple[Resource, str, str]]]
     """What breaks it: the object, the problem, and what to do."""

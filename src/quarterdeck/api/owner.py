@@ -67,12 +67,6 @@ def remove_owner_reference(owner: Writable, metadata: ObjectMeta) -> ObjectMeta:
     return metadata.evolve(owner_references=kept)
 
 
-def has_owner(owner: Writable, references: Iterable[OwnerReference]) -> bool:
-    """Whether one of the references names ``owner`` (by group, kind and name)."""
-    reference = owner_reference(owner)
-    return any(_same_owner(r, reference) for r in references)
-
-
 def controller_of(references: Iterable[OwnerReference]) -> OwnerReference | None:
     """The reference with the controller flag, or ``None``."""
     return next((r for r in references if r.controller is True), None)

@@ -283,27 +283,12 @@ def _interpret(suffix: str) -> tuple[int, int, QuantityFormat]:
     return 10, exponent, QuantityFormat.DECIMAL_EXPONENT
 
 
-def add_quantities(left: Mapping[str, Quantity], right: Mapping[str, Quantity]) -> FrozenMap[str, Quantity]:
-    """Sum of two resource lists, name by name."""
-    return sum_quantities((left, right))
-
-
 def sum_quantities(lists: Iterable[Mapping[str, Quantity]]) -> FrozenMap[str, Quantity]:
     """Sum of many resource lists, name by name, in order of first appearance."""
     total: dict[str, Quantity] = {}
     for resources in lists:
         for name, amount in resources.items():
             total[name] = total[name] + amount if name in total else amount
-    return FrozenMap(total)
-
-
-def subtract_quantities(
-    left: Mapping[str, Quantity], right: Mapping[str, Quantity]
-) -> FrozenMap[str, Quantity]:
-    """``left`` minus ``right``; names that are only in ``right`` become negative."""
-    total = dict(left)
-    for name, amount in right.items():
-        total[name] = total[name] - amount if name in total else -amount
     return FrozenMap(total)
 
 

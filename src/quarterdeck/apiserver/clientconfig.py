@@ -1,4 +1,4 @@
-"""Webhook client configurations: where the server is told to call out to."""
+"""Webhook client configurations: which URL or Service the server calls."""
 
 from __future__ import annotations
 

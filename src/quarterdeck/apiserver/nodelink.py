@@ -39,7 +39,7 @@ _NOT_FOR_PODS: Final = frozenset(
         "upgrade",
     }
 )
-"""Headers that stay with us: credentials, and what speaks of this connection."""
+"""Headers that are not passed on: credentials, and those about this connection."""
 _NOT_FOR_CLIENTS: Final = frozenset(
     {"connection", "content-length", "content-type", "date", "keep-alive", "transfer-encoding", "upgrade"}
 )

@@ -1,4 +1,4 @@
-"""Arguments that are checked where they are read, so that a wrong one is told in one line."""
+"""Arguments that are checked where they are read, so that a wrong one is reported in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A metadata watch on every resource that can be deleted: the eyes of garbage collection and of quotas.
+"""A metadata watch on every resource that can be deleted: for garbage collection and quotas.
 
 Which resources those are is up to the server and changes with its CRDs, so the watches come and go while the
 controller runs. None of them is waited for or held against readiness: a CRD whose conversion is broken must
@@ -85,7 +85,7 @@ class ResourceMonitor:
         self._controller = controller
 
     def observe(self, observe: Observe, *, forget: Callable[[ResourceMapping], None] | None = None) -> None:
-        """Be told of every change; ``forget`` is told of resources that are no longer watched."""
+        """Call a function on every change; ``forget`` is called with resources that are no longer watched."""
         self._observers.append(observe)
         if forget is not None:
             self._forget.append(forget)

@@ -1,4 +1,4 @@
-"""What is told about jobs that wait at the end of a cycle."""
+"""What is reported of jobs that wait at the end of a cycle."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class RequestTarget(msgspec.Struct, frozen=True):
     """Names of the query parameters: ``limit``, ``sendInitialEvents``."""
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class FaultRule(msgspec.Struct, frozen=True, kw_only=True):
     """When a fault strikes; what it does is the class."""
 
     rate: float = 1.0
@@ -77,7 +77,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return type(self).__name__
 
 
-class Refuse(Rule, frozen=True):
+class Refuse(FaultRule, frozen=True):
     """The server answers with an error, and does nothing (or, with ``is_done``, has done it all the same)."""
 
     code: int
@@ -95,31 +95,31 @@ class Refuse(Rule, frozen=True):
         return str(self.code)
 
 
-class RefuseConnection(Rule, frozen=True):
-    """Nobody listens: nothing is sent."""
+class RefuseConnection(FaultRule, frozen=True):
+    """The connection is refused: nothing is sent."""
 
 
-class LoseAnswer(Rule, frozen=True):
+class LoseAnswer(FaultRule, frozen=True):
     """The server does it, and the answer is lost on its way back."""
 
 
-class Break(Rule, frozen=True):
+class Break(FaultRule, frozen=True):
     """The server does it, and then the line breaks: from here on it is cut without a sound."""
 
 
-class Latency(Rule, frozen=True):
+class Latency(FaultRule, frozen=True):
     """The request takes longer by this time."""
 
     seconds: Span
 
 
-class CutWatch(Rule, frozen=True):
+class CutWatch(FaultRule, frozen=True):
     """The stream ends after this time, as if the server had closed it; events in flight are lost."""
 
     after: Span
 
 
-class WatchError(Rule, frozen=True):
+class WatchError(FaultRule, frozen=True):
     """The stream ends after this time with an ``ERROR`` event."""
 
     code: int
@@ -133,13 +133,13 @@ class WatchError(Rule, frozen=True):
         return f"watch {self.code}"
 
 
-class SilenceWatch(Rule, frozen=True):
+class SilenceWatch(FaultRule, frozen=True):
     """After this time nothing arrives any more, not even the end: a dead connection nobody noticed."""
 
     after: Span
 
 
-class _EventRule(Rule, frozen=True, kw_only=True):
+class _EventRule(FaultRule, frozen=True, kw_only=True):
     """What strikes single events of a watch."""
 
     types: frozenset[str] = frozenset()
@@ -170,7 +170,7 @@ _EVENT: Final = (RepeatEvents, LoseEvents, DelayEvents)
 class FaultPlan:
     """Decides, from a seed, what goes wrong. One plan serves one link; two would disturb its dice."""
 
-    def __init__(self, seed: int = 0, *rules: Rule) -> None:
+    def __init__(self, seed: int = 0, *rules: FaultRule) -> None:
         self._rules: Final = list(rules)
         self.struck: Final[Counter[str]] = Counter()
         """How often each fault has struck, by its label."""
@@ -180,11 +180,11 @@ class FaultPlan:
         self._started: float | None = None
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[FaultRule, ...]:
         """The rules that are in force, in order."""
         return tuple(self._rules)
 
-    def add(self, *rules: Rule) -> None:
+    def add(self, *rules: FaultRule) -> None:
         """Let further rules count from now on, after those that are there."""
         self._rules.extend(rules)
 
@@ -237,7 +237,7 @@ class FaultPlan:
         return any(isinstance(rule, _EVENT) for rule in self._rules)
 
     def _strikes(
-        self, target: RequestTarget, now: float, *kinds: type[Rule], count: bool = True, event: str = ""
+        self, target: RequestTarget, now: float, *kinds: type[FaultRule], count: bool = True, event: str = ""
     ) -> Iterator[Any]:
         if self._started is None:
             self._started = now
@@ -252,7 +252,7 @@ class FaultPlan:
                     self.struck[rule.label] += 1
                 yield rule
 
-    def _does_strike(self, place: int, rule: Rule, target: RequestTarget, age: float) -> bool:
+    def _does_strike(self, place: int, rule: FaultRule, target: RequestTarget, age: float) -> bool:
         if rule.verbs and target.verb not in rule.verbs:
             return False
         if rule.resources and target.resource not in rule.resources:

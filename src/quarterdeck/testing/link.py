@@ -1,4 +1,4 @@
-"""The line between one client and the cluster: it can be cut, slowed and made to lie, and it keeps a log.
+"""The line between one client and the cluster: it can be cut, slowed and falsified, and it keeps a log.
 
 A ``Link`` is a transport around a transport. What a ``FaultPlan`` decides happens here, on the level of HTTP,
 so that retries, lanes and error handling of the client are the real ones. ``cut()`` is the partition: until

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from quarterdeck.runtime.loop.clock import LoopClock
-from quarterdeck.testing import READS, WRITES, Latency, Refuse, Rule
+from quarterdeck.testing import READS, WRITES, FaultRule, Latency, Refuse
 from tests.harness.case import CaseFailure
 from tests.harness.words import Words, refuse_unknown, words
 
@@ -47,11 +47,11 @@ class JumpingClock(LoopClock):
             loop.advance(1.0 - _FRACTION)
 
 
-def rules_of(raw: Json) -> tuple[Rule, ...]:
+def rules_of(raw: Json) -> tuple[FaultRule, ...]:
     """What happens to requests, as a case says it; raises CaseFailure for words that are not understood."""
     refuse_unknown(raw, FAULT, "given.faults")
     where: Json = {**_which(raw), "times": raw.get("times", 1)}
-    rules: list[Rule] = []
+    rules: list[FaultRule] = []
     if "hangMs" in raw:
         rules.append(Latency((raw["hangMs"] / 1000,) * 2, **where))
     for word in ("code", "applyThenCode"):

@@ -21,7 +21,7 @@ from quarterdeck.runtime.manager.option import ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.webhook import UrlTarget, webhook_configurations
-from quarterdeck.testing import Break, FaultPlan, Link, Rule, ServedWebhooks, serve_webhooks
+from quarterdeck.testing import Break, FaultPlan, FaultRule, Link, ServedWebhooks, serve_webhooks
 from tests.harness.operatorthread import START_TIMEOUT, OperatorThread
 
 from .fault import JumpingClock, JumpingLoop
@@ -93,7 +93,7 @@ class IpamThread(OperatorThread):
         """Wait until nothing is to be done and nothing was written for a while; returns a mark of that."""
         return self.call(self._settle(limit), limit + START_TIMEOUT)
 
-    def disturb(self, *rules: Rule) -> None:
+    def disturb(self, *rules: FaultRule) -> None:
         """Let further faults happen from now on."""
         self.call(self._disturb(rules), START_TIMEOUT)
 
@@ -122,7 +122,7 @@ class IpamThread(OperatorThread):
         """What the metrics endpoint says."""
         return parse_samples(self.http("GET", "/metrics")[1])
 
-    async def _disturb(self, rules: Sequence[Rule]) -> None:
+    async def _disturb(self, rules: Sequence[FaultRule]) -> None:
         self.link.plan.add(*rules)
 
     async def _wait_cut(self) -> None:

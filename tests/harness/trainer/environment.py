@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from quarterdeck.operators.jobset.webhooks import CONFIGURATION, jobset_webhooks
-from quarterdeck.testing import Latency, Refuse, Rule
+from quarterdeck.testing import FaultRule, Latency, Refuse
 from tests.harness.case import CaseFailure
 from tests.harness.words import refuse_unknown, words
 
@@ -147,7 +147,7 @@ class Environment:
     async def _resources(self, kind: str) -> frozenset[str]:
         return frozenset({await self._objects.resource(kind)}) if kind else frozenset()
 
-    def _plan(self, rule: Rule) -> None:
+    def _plan(self, rule: FaultRule) -> None:
         for component in self._components.values():
             component.link.plan.add(rule)
 

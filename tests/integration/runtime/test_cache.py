@@ -18,9 +18,9 @@ from quarterdeck.runtime.cache import Cache, CacheOptions
 from quarterdeck.testing import (
     CutWatch,
     FaultPlan,
+    FaultRule,
     Refuse,
     RefuseConnection,
-    Rule,
     SilenceWatch,
     TestCluster,
     WatchError,
@@ -45,7 +45,7 @@ async def test_causes_exactly_one_list_loses_and_doubles_nothing_and_leaves_tomb
         await wire.delete("doomed")
         await wire.create("fresh")
         await wire.touch("changed", 5)
-        fault: Rule = Refuse(410, verbs=WATCH, times=1)
+        fault: FaultRule = Refuse(410, verbs=WATCH, times=1)
         if where == "in the stream":
             fault = WatchError(410, (0.0, 0.0), times=1)
         seen.link.plan = FaultPlan(0, fault)
@@ -68,7 +68,7 @@ async def test_causes_exactly_one_list_loses_and_doubles_nothing_and_leaves_tomb
     ],
     ids=["429", "connection refused", "429 in the stream"],
 )
-async def test_and_connection_refused_cause_no_list(wire: Wire, fault: Rule) -> None:
+async def test_and_connection_refused_cause_no_list(wire: Wire, fault: FaultRule) -> None:
     await wire.create("a")
     async with watching(wire) as seen:
         seen.link.plan = FaultPlan(0, fault)

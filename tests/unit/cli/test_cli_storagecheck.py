@@ -10,9 +10,9 @@ import pytest
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import ConfigMap
 from quarterdeck.cli.check.storage import (
-    Change,
     Listing,
     Seen,
+    StorageChange,
     compare_exact,
     find_storage_faults,
     look_at,
@@ -43,9 +43,9 @@ def test_two_lists_of_one_version_are_the_same() -> None:
 def test_a_watch_leads_from_one_list_to_the_next() -> None:
     changed, new = A._replace(version=6, digest=b"a2"), Seen("uid-c", 8, b"c")
     changes = [
-        Change("a", changed, False),
-        Change("b", B._replace(version=7), True),
-        Change("c", new, False),
+        StorageChange("a", changed, False),
+        StorageChange("b", B._replace(version=7), True),
+        StorageChange("c", new, False),
     ]
     last = Listing(8, {"a": changed, "c": new}, [])
     assert list(replay("X", FIRST, changes, last)) == []
@@ -53,7 +53,7 @@ def test_a_watch_leads_from_one_list_to_the_next() -> None:
     assert [each.problem for each in replay("X", FIRST, [changes[0], *changes], last)] == [
         "comes at version 6 after 6"
     ]
-    later = Change("a", changed._replace(version=9), False)
+    later = StorageChange("a", changed._replace(version=9), False)
     assert list(replay("X", FIRST, [*changes, later], last)) == []
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
-from quarterdeck.apiserver.auth.attributes import path_attributes
+from quarterdeck.apiserver.auth.attributes import AccessAttributes, path_attributes
 from quarterdeck.apiserver.auth.user import UserInfo, service_account_groups, service_account_username
 from quarterdeck.cel.library.authorizer import AccessError, AuthorizerValue, ResourceCheck
 from quarterdeck.cel.library.authorizer import Attributes as CheckAttributes
@@ -45,11 +44,11 @@ class Access:
             ),
         )
 
-    def _question(self, attributes: CheckAttributes) -> AccessQuestion:
+    def _question(self, attributes: CheckAttributes) -> AccessAttributes:
         user = self._user(attributes.service_account)
         if not attributes.is_resource_request:
             return path_attributes(user, attributes.verb, attributes.path)
-        return AccessQuestion(
+        return AccessAttributes(
             user=user,
             verb=attributes.verb,
             group=attributes.group,

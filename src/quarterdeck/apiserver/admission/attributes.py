@@ -16,7 +16,7 @@ from quarterdeck.api import GroupVersionKind as GroupVersionKind
 from quarterdeck.api.jsonobject import Json
 from quarterdeck.api.kind import GroupVersionResource as GroupVersionResource
 from quarterdeck.apiserver import status
-from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
+from quarterdeck.apiserver.auth.attributes import AccessAttributes
 from quarterdeck.apiserver.auth.user import UserInfo
 from quarterdeck.apiserver.resource.strategy import ClusterState, WriteContext
 
@@ -75,7 +75,7 @@ class Host(Protocol):
         """`patch` merged over `live` as an apply would, ownership aside; raises ValueError."""
         ...
 
-    def authorize(self, question: AccessQuestion) -> Decision: ...
+    def authorize(self, question: AccessAttributes) -> Decision: ...
 
 
 class Attributes:

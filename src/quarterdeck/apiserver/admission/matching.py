@@ -57,7 +57,7 @@ class Selector:
         return selector_matches(self._selector, labels)
 
 
-class Rule(msgspec.Struct, frozen=True):
+class MatchRule(msgspec.Struct, frozen=True):
     """A RuleWithOperations, with the resource names of a policy rule."""
 
     operations: frozenset[str]
@@ -96,12 +96,12 @@ def _has(items: frozenset[str], wanted: str) -> bool:
     return wanted in items or "*" in items
 
 
-def rule(document: Mapping[str, Any]) -> Rule:
+def rule(document: Mapping[str, Any]) -> MatchRule:
     resources = []
     for text in document.get("resources") or []:
         name, _, subresource = text.partition("/")
         resources.append((name, subresource))
-    return Rule(
+    return MatchRule(
         operations=frozenset(document.get("operations") or ()),
         groups=frozenset(document.get("apiGroups") or ()),
         versions=frozenset(document.get("apiVersions") or ()),
@@ -126,8 +126,8 @@ class Criteria:
     def __init__(
         self,
         *,
-        rules: Sequence[Rule],
-        excluded: Sequence[Rule] = (),
+        rules: Sequence[MatchRule],
+        excluded: Sequence[MatchRule] = (),
         namespace_selector: Mapping[str, Any] | None = None,
         object_selector: Mapping[str, Any] | None = None,
         match_policy: str = "Equivalent",
@@ -180,7 +180,7 @@ class Criteria:
             return True
         return any(obj is not None and self._objects.matches(labels_of(obj)) for obj in objects)
 
-    def _find(self, rules: Sequence[Rule], attributes: Attributes, host: Host) -> Match | None:
+    def _find(self, rules: Sequence[MatchRule], attributes: Attributes, host: Host) -> Match | None:
         requested = attributes.gvr
         for rule in rules:
             if rule.matches(attributes, requested) and rule.allows_name(attributes.name):

@@ -15,6 +15,7 @@ import msgspec
 
 from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
+from quarterdeck.apiserver.document.unmarshal import go_kind
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 
@@ -142,19 +143,9 @@ def _no_kind(kind: str, api_version: str) -> str:
     )
 
 
-def _json_type(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, int | float):
-        return "number"
-    return "array" if isinstance(value, list) else "object"
-
-
 def _unmarshal(value: Any, field: str, wanted: str) -> ReviewFault:
     return ReviewFault(
-        f"failed to call webhook: json: cannot unmarshal {_json_type(value)} into Go struct field "
+        f"failed to call webhook: json: cannot unmarshal {go_kind(value)} into Go struct field "
         f"{field} of type {wanted}"
     )
 

@@ -39,7 +39,7 @@ class Identity(NamedTuple):
         return "{" + ",".join(shown) + "}"
 
 
-class Entry(NamedTuple):
+class ManagedEntry(NamedTuple):
     #: the version whose fields the set names
     api_version: str
     fields: FieldSet
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
     time: str | None
 
 
-Managed: TypeAlias = dict[Identity, Entry]
+Managed: TypeAlias = dict[Identity, ManagedEntry]
 
 
 def is_reset(sent: Any) -> bool:
@@ -64,7 +64,7 @@ def read_stored(stored: Any) -> Managed:
         operation, version = raw["operation"], raw["apiVersion"]
         qualifier = version if operation == "Update" else ""
         identity = Identity(raw.get("manager", ""), operation, qualifier, raw.get("subresource", ""))
-        managed[identity] = Entry(version, raw.get("fieldsV1") or {}, raw.get("time"))
+        managed[identity] = ManagedEntry(version, raw.get("fieldsV1") or {}, raw.get("time"))
     return managed
 
 
@@ -87,7 +87,9 @@ def decode(sent: Any) -> Managed:
         if not all(isinstance(text, str) for text in (version, manager, subresource)):
             raise ValueError(f"error decoding manager from managed fields entry {index}")
         identity = Identity(manager, operation, version if operation == "Update" else "", subresource)
-        managed[identity] = Entry(version, fieldset.decode(raw.get("fieldsV1")), _time(raw.get("time")))
+        managed[identity] = ManagedEntry(
+            version, fieldset.decode(raw.get("fieldsV1")), _time(raw.get("time"))
+        )
     return managed
 
 
@@ -97,7 +99,7 @@ def encode(managed: Managed) -> list[Json]:
     return [entry_json(identity, entry) for identity, entry in items]
 
 
-def entry_json(identity: Identity, entry: Entry) -> Json:
+def entry_json(identity: Identity, entry: ManagedEntry) -> Json:
     out: Json = {"manager": identity.manager} if identity.manager else {}
     out["operation"] = identity.operation
     out["apiVersion"] = entry.api_version
@@ -133,12 +135,12 @@ def cap_updaters(managed: Managed) -> Managed:
             managed[bucket] = managed.pop(first)
         fields = fieldset.ordered(fieldset.union(entry.fields, managed[bucket].fields))
         managed.pop(identity, None)
-        managed[bucket] = Entry(entry.api_version, fields, entry.time)
+        managed[bucket] = ManagedEntry(entry.api_version, fields, entry.time)
         count -= 1
     return managed
 
 
-def _order(item: tuple[Identity, Entry]) -> tuple[str, str, str, str, str]:
+def _order(item: tuple[Identity, ManagedEntry]) -> tuple[str, str, str, str, str]:
     identity, entry = item
     return identity.operation, entry.time or "", identity.manager, entry.api_version, identity.subresource
 

@@ -20,7 +20,7 @@ from typing import Final
 from quarterdeck.api.jsonobject import Json
 
 from . import fieldset
-from .managed import Entry, Managed, encode, read_stored
+from .managed import Managed, ManagedEntry, encode, read_stored
 
 Path = tuple[str, ...]
 
@@ -34,7 +34,7 @@ def to_scale(entries: list[Json] | None, paths: Mapping[str, Path | None]) -> li
     for identity, entry in read_stored(entries).items():
         path = paths.get(entry.api_version)
         if path is not None and fieldset.contains(entry.fields, path):
-            scale[identity] = Entry(API_VERSION, fieldset.from_paths([_REPLICAS]), entry.time)
+            scale[identity] = ManagedEntry(API_VERSION, fieldset.from_paths([_REPLICAS]), entry.time)
     return encode(scale)
 
 
@@ -69,5 +69,5 @@ def to_parent(
         identity = each._replace(api_version=api_version if each.operation == "Update" else "")
         # Upstream does not date entries made through a Scale.
         time = stored[identity].time if identity in stored else None
-        parent[identity] = Entry(api_version, fieldset.from_paths([path]), time)
+        parent[identity] = ManagedEntry(api_version, fieldset.from_paths([path]), time)
     return encode(parent)

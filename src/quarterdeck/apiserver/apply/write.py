@@ -18,7 +18,7 @@ from . import fieldset, lastapplied
 from .compare import Comparison, TypedError, compare, field_set, same_value
 from .conflict import Conflicts
 from .fieldset import LEAF, FieldSet
-from .managed import Entry, Identity, Managed, cap_updaters
+from .managed import Identity, Managed, ManagedEntry, cap_updaters
 from .merge import merge, remove_items
 from .reconcile import reconcile, with_named_fields
 from .typed import TypeModel
@@ -85,7 +85,9 @@ class Write:
             if previous is not None:
                 own = fieldset.union(previous.fields, own)
             is_known = previous is not None and own == previous.fields
-            managed[identity] = Entry(self._version, own if is_known else fieldset.ordered(own), self._now)
+            managed[identity] = ManagedEntry(
+                self._version, own if is_known else fieldset.ordered(own), self._now
+            )
         return cap_updaters(managed)
 
     def before_first_apply(self, live: Json) -> Managed:
@@ -121,7 +123,7 @@ class Write:
         own = field_set(self.model, config)
         if self._own_fields is not None:
             own = self._own_fields(own)
-        managed[identity] = Entry(self._version, own, time)
+        managed[identity] = ManagedEntry(self._version, own, time)
         pruned = merged
         if last is not None and (last.api_version != self._version or fieldset.difference(last.fields, own)):
             pruned = self._prune(merged, managed, last)  # something was given up
@@ -133,7 +135,9 @@ class Write:
         has_changed = not same_value(live, pruned)
         own = fieldset.difference(own, _NEVER_OWNED)
         if own:
-            result[identity] = Entry(self._version, fieldset.ordered(own), self._now if has_changed else time)
+            result[identity] = ManagedEntry(
+                self._version, fieldset.ordered(own), self._now if has_changed else time
+            )
         if not has_changed:
             pruned = live
         return _settle(_decode(_encode(pruned)), merged, self.model.drops_null), result
@@ -249,7 +253,7 @@ class Write:
         if sets:
             raise Conflicts(sets)
 
-    def _prune(self, merged: Json, managed: Managed, last: Entry) -> Json:
+    def _prune(self, merged: Json, managed: Managed, last: ManagedEntry) -> Json:
         """`merged` without what the manager applied last time, not this time, and nobody else owns."""
         version = last.api_version
         model = self._model_of(version)

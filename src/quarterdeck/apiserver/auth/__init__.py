@@ -11,7 +11,7 @@ discovery            how others verify the tokens we issue
 reviews              the review resources; tokenrequest issues tokens
 """
 
-from .attributes import Attributes, forbidden_error, path_attributes, request_attributes
+from .attributes import AccessAttributes, forbidden_error, path_attributes, request_attributes
 from .authenticate import Authenticator, load_token_file, parse_token_file
 from .bootstrap import BootstrapObject, bootstrap_objects
 from .certificates import ADMIN, Authority, CertificateError, Credentials, KeyPair, open_credentials
@@ -20,7 +20,7 @@ from .impersonation import Impersonator
 from .jwt import SigningKey, TokenError, VerificationKey
 from .kubeconfig import build_kubeconfig, write_kubeconfig
 from .nodeauthorizer import NodeAuthorizer, NodeRelations
-from .rbac import Authorizer, Decision
+from .rbac import AccessDecision, Authorizer
 from .reviews import (
     local_subject_access_review,
     self_subject_access_review,
@@ -35,7 +35,8 @@ from .user import UserInfo
 
 __all__ = [
     "ADMIN",
-    "Attributes",
+    "AccessAttributes",
+    "AccessDecision",
     "Authenticator",
     "Authority",
     "Authorizer",
@@ -43,7 +44,6 @@ __all__ = [
     "CertificateError",
     "ClusterReads",
     "Credentials",
-    "Decision",
     "Impersonator",
     "KeyPair",
     "NodeAuthorizer",

@@ -19,7 +19,7 @@ from .user import UserInfo
 _HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-class Attributes(msgspec.Struct, frozen=True):
+class AccessAttributes(msgspec.Struct, frozen=True):
     """One access question. Either a resource (`is_resource`) or a `path` is asked for."""
 
     user: UserInfo
@@ -46,12 +46,12 @@ class Attributes(msgspec.Struct, frozen=True):
         return name_in_field_selector(self.field_selector)
 
 
-def path_attributes(user: UserInfo, verb: str, path: str) -> Attributes:
+def path_attributes(user: UserInfo, verb: str, path: str) -> AccessAttributes:
     """A question about a non-resource path such as `/metrics`."""
-    return Attributes(user=user, verb=verb, path=path, is_resource=False)
+    return AccessAttributes(user=user, verb=verb, path=path, is_resource=False)
 
 
-def forbidden_error(attributes: Attributes, reason: str = "") -> status.StatusError:
+def forbidden_error(attributes: AccessAttributes, reason: str = "") -> status.StatusError:
     """403 in upstream's words; `reason` is what the authorizer had to say, if anything."""
     why = _refusal(attributes).translate(_HTML)
     if reason:
@@ -61,7 +61,7 @@ def forbidden_error(attributes: Attributes, reason: str = "") -> status.StatusEr
     return status.forbidden(attributes.resource, attributes.group, attributes.object_name, why)
 
 
-def _refusal(attributes: Attributes) -> str:
+def _refusal(attributes: AccessAttributes) -> str:
     who = f"User {gostyle.quote(attributes.user.name)} cannot {attributes.verb}"
     if not attributes.is_resource:
         return f"{who} path {gostyle.quote(attributes.path)}"
@@ -76,12 +76,12 @@ def _refusal(attributes: Attributes) -> str:
 
 def request_attributes(
     user: UserInfo, info: RequestInfo, *, field_selector: str = "", label_selector: str = ""
-) -> Attributes:
+) -> AccessAttributes:
     """The question a request asks. Selectors count for list, watch and deletecollection."""
     if not info.resource:
         return path_attributes(user, info.verb, info.path)
     selects = not info.name and info.verb in ("list", "watch", "deletecollection")
-    return Attributes(
+    return AccessAttributes(
         user=user,
         verb=info.verb,
         group=info.group,

@@ -15,7 +15,7 @@ import msgspec
 from quarterdeck.api.jsonobject import Json
 
 from .rbac import GROUP
-from .rule import Rule, parse_rules
+from .rule import PolicyRule, parse_rules
 
 _KINDS: Final = {
     "clusterroles": "ClusterRole",
@@ -54,7 +54,7 @@ def bootstrap_objects() -> list[BootstrapObject]:
     ]
 
 
-def node_rules() -> tuple[Rule, ...]:
+def node_rules() -> tuple[PolicyRule, ...]:
     """What every node may do, as the ClusterRole system:node says. Blocking: reads a file."""
     roles = {each.name: each.document for each in bootstrap_objects() if each.resource == "clusterroles"}
     return parse_rules(roles["system:node"]["rules"])

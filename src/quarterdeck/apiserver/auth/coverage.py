@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
-from .rule import Rule, path_covers
+from .rule import PolicyRule, path_covers
 
-#: what is missing is told up to so many permissions; nobody reads more
+#: at most so many missing permissions are listed in a message
 _SHOWN = 10_000
 #: values of one member of a rule, by the held rules that allow them: one bit for each rule
 _Classes = Mapping[int, list[str]]
 
 
-def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+def uncovered(owned: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
     """What of `wanted` is not within `owned`, as rules of one verb, resource, name or path each.
 
     In the order of their members, as far as they are shown.
     """
     held = _Held(owned)
-    found: list[Rule] = []
+    found: list[PolicyRule] = []
     for rule in wanted:
         found += islice(held.missing(rule), _SHOWN - len(found))
     return found
@@ -33,7 +33,7 @@ def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
 class _Held:
     """Rules as bits: for every value the set of rules that allow it."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[PolicyRule]) -> None:
         self._rules = rules
         self._verbs = _bits(rule.verbs for rule in rules)
         self._groups = _bits(rule.groups for rule in rules)
@@ -42,19 +42,19 @@ class _Held:
         self._nameless = sum(1 << index for index, rule in enumerate(rules) if not rule.names)
         self._paths = [(1 << index, rule.paths) for index, rule in enumerate(rules) if rule.paths]
 
-    def missing(self, rule: Rule) -> Iterator[Rule]:
+    def missing(self, rule: PolicyRule) -> Iterator[PolicyRule]:
         verbs = _classes(rule.verbs, self._for_verb)
         groups = _classes(rule.groups, self._for_group)
         resources = _classes(rule.resources, self._for_resource)
         names = _classes(rule.names, self._for_name) if rule.names else {self._nameless: [""]}
         orders = [_order(values) for values in (rule.groups, rule.resources, rule.verbs, rule.names or ("",))]
         for group, resource, verb, name in _open_products((groups, resources, verbs, names), orders):
-            yield Rule(
+            yield PolicyRule(
                 verbs=(verb,), groups=(group,), resources=(resource,), names=(name,) if rule.names else ()
             )
         paths = _classes(rule.paths, self._for_path)
         for path, verb in _open_products((paths, verbs), [_order(rule.paths), _order(rule.verbs)]):
-            yield Rule(verbs=(verb,), paths=(path,))
+            yield PolicyRule(verbs=(verb,), paths=(path,))
 
     def _for_verb(self, verb: str) -> int:
         return self._verbs.get(verb, 0) | self._verbs.get("*", 0)

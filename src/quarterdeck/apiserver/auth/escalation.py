@@ -13,10 +13,10 @@ from quarterdeck.apiserver import status
 from quarterdeck.apiserver.status import StatusError
 from quarterdeck.wire import gostyle
 
-from .attributes import Attributes
+from .attributes import AccessAttributes
 from .coverage import uncovered
 from .rbac import GROUP, Authorizer, aggregate
-from .rule import FULL_AUTHORITY, Rule, describe, parse_rules, quoted_list
+from .rule import FULL_AUTHORITY, PolicyRule, describe, parse_rules, quoted_list
 from .user import UserInfo
 
 Document = Mapping[str, Any]
@@ -42,7 +42,7 @@ def escalation_error(
     name = (obj.get("metadata") or {}).get("name", "")
     match resource:
         case "roles" | "clusterroles":
-            question = Attributes(
+            question = AccessAttributes(
                 user=user,
                 verb="escalate",
                 group=GROUP,
@@ -73,7 +73,7 @@ def _binding_error(
     if kind not in ("Role", "ClusterRole"):
         return status.plain_error(f"unsupported role reference kind: {gostyle.quote(kind)}")
     roles = "roles" if kind == "Role" else "clusterroles"
-    question = Attributes(
+    question = AccessAttributes(
         user=user,
         verb="bind",
         group=reference.get("apiGroup", ""),
@@ -94,7 +94,7 @@ def _binding_error(
 
 
 def _grant_error(
-    authorizer: Authorizer, user: UserInfo, resource: str, namespace: str, wanted: Iterable[Rule]
+    authorizer: Authorizer, user: UserInfo, resource: str, namespace: str, wanted: Iterable[PolicyRule]
 ) -> str:
     held = authorizer.rules_for(user, namespace)
     missing = uncovered(held.rules, wanted)

@@ -21,7 +21,7 @@ from quarterdeck.apiserver.status import StatusError
 from quarterdeck.wire import fielderror, gostyle
 from quarterdeck.wire.fielderror import FieldError
 
-from .attributes import Attributes, forbidden_error
+from .attributes import AccessAttributes, forbidden_error
 from .rbac import Authorizer, aggregate
 from .user import (
     ANONYMOUS,
@@ -89,7 +89,7 @@ class Impersonator:
         self._authorizer = authorizer
         self._last: dict[str, _Mode] = {}
 
-    def impersonate(self, attributes: Attributes, headers: Iterable[tuple[str, str]]) -> UserInfo:
+    def impersonate(self, attributes: AccessAttributes, headers: Iterable[tuple[str, str]]) -> UserInfo:
         """The user to go on with: the requestor itself when no such header is there.
 
         Raises 400 for headers without a user name and 403 when the requestor may not do this.
@@ -116,7 +116,7 @@ class Impersonator:
         assert refusal is not None  # the last mode applies to everyone
         raise refusal
 
-    def _check(self, mode: _Mode, attributes: Attributes, wanted: UserInfo) -> UserInfo:
+    def _check(self, mode: _Mode, attributes: AccessAttributes, wanted: UserInfo) -> UserInfo:
         requestor = attributes.user
         if mode is _OWN_NODE:
             # Upstream asks for the account, not for the pod it runs in: values of extra are withheld.
@@ -183,7 +183,7 @@ class Impersonator:
             for value in values:
                 self._require(_question(requestor, mode, _GROUP, "userextras", value, subresource=key))
 
-    def _require(self, question: Attributes) -> None:
+    def _require(self, question: AccessAttributes) -> None:
         self._authorizer.check(question)
 
 
@@ -224,8 +224,8 @@ def _question(
     *,
     namespace: str = "",
     subresource: str = "",
-) -> Attributes:
-    return Attributes(
+) -> AccessAttributes:
+    return AccessAttributes(
         user=requestor,
         verb=mode.verb,
         group=group,

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from .attributes import Attributes, field_requirements
-from .rbac import Decision
-from .rule import Rule
+from .attributes import AccessAttributes, field_requirements
+from .rbac import AccessDecision
+from .rule import PolicyRule
 from .user import node_identity
 
 _LEASES: Final = "kube-node-lease"
 _OWN_VERBS: Final = ("get", "create", "update", "patch", "delete")
-_ALLOWED: Final = Decision(True)
-_NO_OPINION: Final = Decision(False)
+_ALLOWED: Final = AccessDecision(True)
+_NO_OPINION: Final = AccessDecision(False)
 
 
 class NodeRelations(Protocol):
@@ -32,24 +32,24 @@ class NodeRelations(Protocol):
 class NodeAuthorizer:
     """Answers for nodes; has no opinion about anybody else."""
 
-    def __init__(self, relations: NodeRelations, rules: Sequence[Rule]) -> None:
+    def __init__(self, relations: NodeRelations, rules: Sequence[PolicyRule]) -> None:
         """`rules` are those of the ClusterRole system:node."""
         self._relations = relations
         self._rules = rules
 
-    def authorize(self, attributes: Attributes) -> Decision:
+    def authorize(self, attributes: AccessAttributes) -> AccessDecision:
         node = node_identity(attributes.user)
         if node is None:
             return _NO_OPINION
         if not node:
-            return Decision(False, f'unknown node for user "{attributes.user.name}"')
+            return AccessDecision(False, f'unknown node for user "{attributes.user.name}"')
         if attributes.is_resource:
             decision = self._about(node, attributes)
             if decision is not None:
                 return decision
         return _ALLOWED if self._follows_rules(attributes) else _NO_OPINION
 
-    def _follows_rules(self, attributes: Attributes) -> bool:
+    def _follows_rules(self, attributes: AccessAttributes) -> bool:
         return any(
             rule.allows_verb(attributes.verb)
             and (
@@ -60,7 +60,7 @@ class NodeAuthorizer:
             for rule in self._rules
         )
 
-    def _about(self, node: str, attributes: Attributes) -> Decision | None:
+    def _about(self, node: str, attributes: AccessAttributes) -> AccessDecision | None:
         """Resources of which a node sees only its own; None for all others."""
         match attributes.group, attributes.resource:
             case "", ("secrets" | "configmaps"):
@@ -89,45 +89,45 @@ class NodeAuthorizer:
                 return self._pod(node, attributes)
         return None
 
-    def _related(self, node: str, attributes: Attributes) -> Decision:
+    def _related(self, node: str, attributes: AccessAttributes) -> AccessDecision:
         name = attributes.object_name
         if not name:
-            return Decision(False, "No Object name found")
+            return AccessDecision(False, "No Object name found")
         if self._relations.is_related(node, attributes.resource, attributes.namespace, name):
             return _ALLOWED
-        return Decision(False, f"no relationship found between node '{node}' and this object")
+        return AccessDecision(False, f"no relationship found between node '{node}' and this object")
 
-    def _get(self, node: str, attributes: Attributes) -> Decision:
+    def _get(self, node: str, attributes: AccessAttributes) -> AccessDecision:
         if attributes.verb != "get":
-            return Decision(False, "can only get individual resources of this type")
+            return AccessDecision(False, "can only get individual resources of this type")
         if attributes.subresource:
-            return Decision(False, "cannot get subresource")
+            return AccessDecision(False, "cannot get subresource")
         return self._related(node, attributes)
 
-    def _read(self, node: str, attributes: Attributes) -> Decision:
+    def _read(self, node: str, attributes: AccessAttributes) -> AccessDecision:
         if attributes.verb not in ("get", "list", "watch"):
-            return Decision(False, "can only read resources of this type")
+            return AccessDecision(False, "can only read resources of this type")
         if attributes.subresource:
-            return Decision(False, "cannot read subresource")
+            return AccessDecision(False, "cannot read subresource")
         if not attributes.namespace:
-            return Decision(False, "can only read namespaced object of this type")
+            return AccessDecision(False, "can only read namespaced object of this type")
         return self._related(node, attributes)
 
-    def _update_status(self, node: str, attributes: Attributes) -> Decision:
+    def _update_status(self, node: str, attributes: AccessAttributes) -> AccessDecision:
         if attributes.verb not in ("update", "patch"):
-            return Decision(False, "can only get/update/patch this type")
+            return AccessDecision(False, "can only get/update/patch this type")
         return self._related(node, attributes)
 
-    def _create_token(self, node: str, attributes: Attributes) -> Decision:
+    def _create_token(self, node: str, attributes: AccessAttributes) -> AccessDecision:
         if attributes.verb != "create" or not attributes.name:
-            return Decision(False, "can only create tokens for individual service accounts")
+            return AccessDecision(False, "can only create tokens for individual service accounts")
         if attributes.subresource != "token":
-            return Decision(False, "can only create token subresource of serviceaccount")
+            return AccessDecision(False, "can only create token subresource of serviceaccount")
         return self._related(node, attributes)
 
-    def _slice(self, node: str, attributes: Attributes) -> Decision:
+    def _slice(self, node: str, attributes: AccessAttributes) -> AccessDecision:
         if attributes.subresource:
-            return Decision(False, "cannot authorize ResourceSlice subresources")
+            return AccessDecision(False, "cannot authorize ResourceSlice subresources")
         match attributes.verb:
             case "create":
                 return _ALLOWED
@@ -137,14 +137,14 @@ class NodeAuthorizer:
                 if _selects(attributes, node):
                     return _ALLOWED
                 why = "can only list/watch/deletecollection resourceslices with nodeName field selector"
-                return Decision(False, why)
-        return Decision(
+                return AccessDecision(False, why)
+        return AccessDecision(
             False,
             "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, "
             "patch, delete, deletecollection",
         )
 
-    def _pod(self, node: str, attributes: Attributes) -> Decision:
+    def _pod(self, node: str, attributes: AccessAttributes) -> AccessDecision:
         verb = attributes.verb
         match attributes.subresource:
             case "":
@@ -155,7 +155,7 @@ class NodeAuthorizer:
                         return _ALLOWED
                     if attributes.object_name:
                         return self._related(node, attributes)
-                    return Decision(False, "can only list/watch pods with spec.nodeName field selector")
+                    return AccessDecision(False, "can only list/watch pods with spec.nodeName field selector")
                 if verb in ("create", "delete"):
                     return _ALLOWED
             case "status" if verb in ("update", "patch"):
@@ -165,7 +165,7 @@ class NodeAuthorizer:
         return _NO_OPINION
 
 
-def _selects(attributes: Attributes, node: str) -> bool:
+def _selects(attributes: AccessAttributes, node: str) -> bool:
     requirements = field_requirements(attributes.field_selector) or ()
     return any(
         field == "spec.nodeName" and operator != "!=" and value == node
@@ -173,27 +173,27 @@ def _selects(attributes: Attributes, node: str) -> bool:
     )
 
 
-def _lease(node: str, attributes: Attributes) -> Decision:
+def _lease(node: str, attributes: AccessAttributes) -> AccessDecision:
     if attributes.verb not in _OWN_VERBS:
-        return Decision(False, "can only get, create, update, patch, or delete a node lease")
+        return AccessDecision(False, "can only get, create, update, patch, or delete a node lease")
     if attributes.namespace != _LEASES:
-        return Decision(False, f'can only access leases in the "{_LEASES}" system namespace')
+        return AccessDecision(False, f'can only access leases in the "{_LEASES}" system namespace')
     if attributes.verb != "create" and attributes.name != node:
-        return Decision(False, "can only access node lease with the same name as the requesting node")
+        return AccessDecision(False, "can only access node lease with the same name as the requesting node")
     return _ALLOWED
 
 
-def _csi_node(node: str, attributes: Attributes) -> Decision:
+def _csi_node(node: str, attributes: AccessAttributes) -> AccessDecision:
     if attributes.verb not in _OWN_VERBS:
-        return Decision(False, "can only get, create, update, patch, or delete a CSINode")
+        return AccessDecision(False, "can only get, create, update, patch, or delete a CSINode")
     if attributes.subresource:
-        return Decision(False, "cannot authorize CSINode subresources")
+        return AccessDecision(False, "cannot authorize CSINode subresources")
     if attributes.verb != "create" and attributes.name != node:
-        return Decision(False, "can only access CSINode with the same name as the requesting node")
+        return AccessDecision(False, "can only access CSINode with the same name as the requesting node")
     return _ALLOWED
 
 
-def _node(node: str, attributes: Attributes) -> Decision:
+def _node(node: str, attributes: AccessAttributes) -> AccessDecision:
     verb, asked = attributes.verb, attributes.object_name
     if attributes.subresource == "status":
         return _ALLOWED if verb in ("update", "patch") else _NO_OPINION
@@ -206,5 +206,5 @@ def _node(node: str, attributes: Attributes) -> Decision:
     if asked == node:
         return _ALLOWED
     if not asked:
-        return Decision(False, f"node '{node}' cannot read all nodes, only its own Node object")
-    return Decision(False, f"node '{node}' cannot read '{asked}', only its own Node object")
+        return AccessDecision(False, f"node '{node}' cannot read all nodes, only its own Node object")
+    return AccessDecision(False, f"node '{node}' cannot read '{asked}', only its own Node object")

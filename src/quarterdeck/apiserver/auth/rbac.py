@@ -19,8 +19,8 @@ import msgspec
 from quarterdeck.apiserver.status import StatusError
 from quarterdeck.wire import gostyle
 
-from .attributes import Attributes, forbidden_error
-from .rule import Rule, parse_rules
+from .attributes import AccessAttributes, forbidden_error
+from .rule import PolicyRule, parse_rules
 from .user import UserInfo, service_account_username
 
 GROUP: Final = "rbac.authorization.k8s.io"
@@ -29,7 +29,7 @@ _USERS_KEPT: Final = 4096
 _ANSWERS_KEPT: Final = 4096
 
 
-class Decision(msgspec.Struct, frozen=True):
+class AccessDecision(msgspec.Struct, frozen=True):
     """The answer; `reason` says which binding allowed it, or which roles could not be found."""
 
     allowed: bool
@@ -39,7 +39,7 @@ class Decision(msgspec.Struct, frozen=True):
 class RuleSet(msgspec.Struct, frozen=True):
     """All rules a user holds in a namespace, and the (kind, name) of bound roles that do not exist."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[PolicyRule, ...]
     missing: tuple[tuple[str, str], ...]
 
     @property
@@ -57,9 +57,9 @@ class _Binding(msgspec.Struct, frozen=True):
 
 
 #: rules that match all but the name, in order; the last may hold for every name (None)
-_Candidates = tuple[tuple[frozenset[str] | None, Decision], ...]
-_ALLOWED: Final = Decision(True)
-_UNHEARD: Final = Decision(False)
+_Candidates = tuple[tuple[frozenset[str] | None, AccessDecision], ...]
+_ALLOWED: Final = AccessDecision(True)
+_UNHEARD: Final = AccessDecision(False)
 
 
 class _Grants:
@@ -69,15 +69,15 @@ class _Grants:
 
     def __init__(self, is_master: bool) -> None:
         self.is_master = is_master
-        self.by_namespace: dict[str, tuple[list[tuple[Rule, Decision]], Decision]] = {}
-        self.resources: dict[tuple[str, str, str, str, str], tuple[_Candidates, Decision]] = {}
-        self.paths: dict[tuple[str, str], Decision] = {}
+        self.by_namespace: dict[str, tuple[list[tuple[PolicyRule, AccessDecision]], AccessDecision]] = {}
+        self.resources: dict[tuple[str, str, str, str, str], tuple[_Candidates, AccessDecision]] = {}
+        self.paths: dict[tuple[str, str], AccessDecision] = {}
 
 
 class OtherAuthorizer(Protocol):
     """Another authorizer beside roles."""
 
-    def authorize(self, attributes: Attributes) -> Decision: ...
+    def authorize(self, attributes: AccessAttributes) -> AccessDecision: ...
 
 
 class Authorizer:
@@ -89,7 +89,7 @@ class Authorizer:
 
     def __init__(self, *, allow_all: bool = False) -> None:
         self.allow_all = allow_all
-        self._roles: dict[tuple[str, str], tuple[Rule, ...]] = {}  # (namespace or "", name)
+        self._roles: dict[tuple[str, str], tuple[PolicyRule, ...]] = {}  # (namespace or "", name)
         self._bindings: dict[tuple[str, str], _Binding] = {}
         self._by_subject: dict[tuple[str, str], set[str]] = {}  # (namespace or "", subject) -> binding names
         self._grants: dict[tuple[str, tuple[str, ...]], _Grants] = {}
@@ -99,7 +99,7 @@ class Authorizer:
         """Whom to ask what no role allows."""
         self._other = other
 
-    def authorize(self, attributes: Attributes) -> Decision:
+    def authorize(self, attributes: AccessAttributes) -> AccessDecision:
         """Whether the request may go on. Never raises; `forbidden_error` turns a no into a 403."""
         if self.allow_all:
             return _ALLOWED
@@ -109,9 +109,9 @@ class Authorizer:
         other = self._other.authorize(attributes)
         if other.allowed or not decision.reason:
             return other
-        return Decision(False, f"{other.reason}\n{decision.reason}") if other.reason else decision
+        return AccessDecision(False, f"{other.reason}\n{decision.reason}") if other.reason else decision
 
-    def _by_roles(self, attributes: Attributes) -> Decision:
+    def _by_roles(self, attributes: AccessAttributes) -> AccessDecision:
         user = attributes.user
         grants = self._grants.get((user.name, user.groups))
         if grants is None:
@@ -134,13 +134,15 @@ class Authorizer:
                 return decision
         return refusal
 
-    def check(self, attributes: Attributes) -> None:
+    def check(self, attributes: AccessAttributes) -> None:
         """Raise the 403 unless the request is allowed."""
         decision = self.authorize(attributes)
         if not decision.allowed:
             raise self.forbidden_error(attributes, decision)
 
-    def forbidden_error(self, attributes: Attributes, decision: Decision | None = None) -> StatusError:
+    def forbidden_error(
+        self, attributes: AccessAttributes, decision: AccessDecision | None = None
+    ) -> StatusError:
         """The 403 for a refused question."""
         return forbidden_error(attributes, (decision or self.authorize(attributes)).reason)
 
@@ -149,7 +151,7 @@ class Authorizer:
         rules, missing = self._resolve(user, namespace)
         return RuleSet(tuple(rule for rule, _ in rules), tuple(missing))
 
-    def role_rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
+    def role_rules(self, kind: str, name: str, namespace: str) -> tuple[PolicyRule, ...] | None:
         """The rules a roleRef stands for in a binding of `namespace`; None when there is no such role."""
         if kind == "Role" and namespace:
             return self._roles.get((namespace, name))
@@ -193,10 +195,10 @@ class Authorizer:
 
     def _ask_resource(
         self, grants: _Grants, user: UserInfo, key: tuple[str, str, str, str, str]
-    ) -> tuple[_Candidates, Decision]:
+    ) -> tuple[_Candidates, AccessDecision]:
         verb, group, resource, subresource, namespace = key
         rules, refusal = self._rules_in(grants, user, namespace)
-        candidates: list[tuple[frozenset[str] | None, Decision]] = []
+        candidates: list[tuple[frozenset[str] | None, AccessDecision]] = []
         for rule, decision in rules:
             if rule.allows_verb(verb) and rule.allows_resource(group, resource, subresource):
                 candidates.append((frozenset(rule.names) if rule.names else None, decision))
@@ -207,7 +209,7 @@ class Authorizer:
         answer = grants.resources[key] = (tuple(candidates), refusal)
         return answer
 
-    def _ask_path(self, grants: _Grants, user: UserInfo, key: tuple[str, str]) -> Decision:
+    def _ask_path(self, grants: _Grants, user: UserInfo, key: tuple[str, str]) -> AccessDecision:
         verb, path = key
         rules, refusal = self._rules_in(grants, user, "")
         found = (decision for rule, decision in rules if rule.allows_verb(verb) and rule.allows_path(path))
@@ -218,14 +220,14 @@ class Authorizer:
 
     def _rules_in(
         self, grants: _Grants, user: UserInfo, namespace: str
-    ) -> tuple[list[tuple[Rule, Decision]], Decision]:
+    ) -> tuple[list[tuple[PolicyRule, AccessDecision]], AccessDecision]:
         """All rules of a user in a namespace with the answer each gives, and the answer when none matches."""
         known = grants.by_namespace.get(namespace)
         if known is not None:
             return known
         rules, missing = self._resolve(user, namespace)
         errors = [_missing_role(kind, name) for kind, name in missing]
-        refusal = Decision(False, f"RBAC: {aggregate(errors)}") if errors else _UNHEARD
+        refusal = AccessDecision(False, f"RBAC: {aggregate(errors)}") if errors else _UNHEARD
         if len(grants.by_namespace) >= _ANSWERS_KEPT:
             grants.by_namespace.clear()
         grants.by_namespace[namespace] = rules, refusal
@@ -233,10 +235,10 @@ class Authorizer:
 
     def _resolve(
         self, user: UserInfo, namespace: str
-    ) -> tuple[list[tuple[Rule, Decision]], list[tuple[str, str]]]:
+    ) -> tuple[list[tuple[PolicyRule, AccessDecision]], list[tuple[str, str]]]:
         """The rules of a user, cluster-wide ones first, and the roles that its bindings name in vain."""
         keys = [_user_key(user.name), *(_group_key(group) for group in user.groups)]
-        rules: list[tuple[Rule, Decision]] = []
+        rules: list[tuple[PolicyRule, AccessDecision]] = []
         missing: list[tuple[str, str]] = []
         for scope in ("", namespace) if namespace else ("",):
             names: set[str] = set()
@@ -249,7 +251,7 @@ class Authorizer:
                     missing.append(binding.role)
                     continue
                 subject = next(text for key, text in binding.subjects if key in keys)
-                decision = Decision(True, f"RBAC: allowed by {binding.description} to {subject}")
+                decision = AccessDecision(True, f"RBAC: allowed by {binding.description} to {subject}")
                 rules += ((rule, decision) for rule in held)
         return rules, missing
 

@@ -19,7 +19,7 @@ from quarterdeck.apiserver.metadata import label_value_errors, qualified_name_er
 from quarterdeck.wire import fielderror, gostyle
 from quarterdeck.wire.fielderror import FieldError
 
-from .attributes import Attributes, field_requirements, path_attributes
+from .attributes import AccessAttributes, field_requirements, path_attributes
 from .authenticate import INVALID_TOKEN, Authenticator
 from .jwt import TokenError
 from .rbac import Authorizer
@@ -163,7 +163,7 @@ def _access_answer(
     if resource is None:
         question = path_attributes(user, path.get("verb", ""), path.get("path", ""))
     else:
-        question = Attributes(
+        question = AccessAttributes(
             user=user,
             verb=resource.get("verb", ""),
             group=resource.get("group", ""),

@@ -1,4 +1,4 @@
-"""Policy rules: what one rule of a Role allows, and how rules are told.
+"""Policy rules: what one rule of a Role allows, and how rules are printed.
 
 Pure values and functions; who holds which rules is decided in `rbac`.
 """
@@ -13,7 +13,7 @@ import msgspec
 from quarterdeck.wire import gostyle
 
 
-class Rule(msgspec.Struct, frozen=True):
+class PolicyRule(msgspec.Struct, frozen=True):
     """One entry of `rules` of a Role or ClusterRole, members in the order they were written."""
 
     verbs: tuple[str, ...] = ()
@@ -53,8 +53,8 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 FULL_AUTHORITY = (
-    Rule(verbs=("*",), groups=("*",), resources=("*",)),
-    Rule(verbs=("*",), paths=("*",)),
+    PolicyRule(verbs=("*",), groups=("*",), resources=("*",)),
+    PolicyRule(verbs=("*",), paths=("*",)),
 )
 
 
@@ -63,10 +63,10 @@ def quoted_list(values: Iterable[str]) -> str:
     return "[" + " ".join(gostyle.quote(value) for value in values) + "]"
 
 
-def parse_rules(rules: Sequence[Mapping[str, Any]] | None) -> tuple[Rule, ...]:
+def parse_rules(rules: Sequence[Mapping[str, Any]] | None) -> tuple[PolicyRule, ...]:
     """The `rules` of a Role document."""
     return tuple(
-        Rule(
+        PolicyRule(
             verbs=tuple(rule.get("verbs") or ()),
             groups=tuple(rule.get("apiGroups") or ()),
             resources=tuple(rule.get("resources") or ()),
@@ -77,7 +77,7 @@ def parse_rules(rules: Sequence[Mapping[str, Any]] | None) -> tuple[Rule, ...]:
     )
 
 
-def describe(atoms: Sequence[Rule]) -> list[str]:
+def describe(atoms: Sequence[PolicyRule]) -> list[str]:
     """Atoms as sorted lines of text, those that differ only in the verb joined."""
     lines: list[str] = []
     joined: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
@@ -87,7 +87,7 @@ def describe(atoms: Sequence[Rule]) -> list[str]:
         else:
             joined.setdefault((atom.groups[0], atom.resources[0], atom.names), []).extend(atom.verbs)
     lines += (
-        Rule(verbs=tuple(verbs), groups=(group,), resources=(resource,), names=names).to_text()
+        PolicyRule(verbs=tuple(verbs), groups=(group,), resources=(resource,), names=names).to_text()
         for (group, resource, names), verbs in joined.items()
     )
     return sorted(set(lines))

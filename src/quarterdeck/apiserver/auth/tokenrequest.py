@@ -92,7 +92,7 @@ def token_request(
 
 
 def _bind(binding: Binding, reference: Mapping[str, Any], reads: ClusterReads) -> Binding:
-    """Add the object that the token is to live and die with."""
+    """Bind the token to an object: it is invalid once the object is deleted."""
     kind, name = reference.get("kind", ""), reference.get("name", "")
     group, _, version = reference.get("apiVersion", "").rpartition("/")
     if group or kind not in ("Pod", "Secret", "Node"):

@@ -26,7 +26,7 @@ REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 
 
 class Strictness(msgspec.Struct, frozen=True):
-    """What is demanded; an update may keep the sins of the stored CRD."""
+    """What is demanded; an update may keep what is wrong in the stored CRD already."""
 
     require_schema: bool = True
     require_known_review_version: bool = True

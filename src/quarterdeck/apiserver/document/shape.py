@@ -22,6 +22,7 @@ from quarterdeck.apiserver.document import quantity
 from quarterdeck.apiserver.document.decoding import HugeNumber
 from quarterdeck.apiserver.document.typetable import Field, StructType, Type
 from quarterdeck.apiserver.document.typetable import struct as struct_named
+from quarterdeck.apiserver.document.unmarshal import go_kind
 from quarterdeck.errors import QuarterdeckError
 
 _Decode = Callable[[Any, str, list[str]], Any]
@@ -76,7 +77,7 @@ def _mismatch(value: Any, owner: str, path: str, go_type: str, problems: list[st
     if type(problems) is _Continued:
         return _ABSENT
     where = _KEYS_AND_INDEXES.sub("", path)
-    shown = _describe(value)
+    shown = go_kind(value)
     if shown == "number":
         shown += digits
     raise _TypeMismatch(
@@ -107,16 +108,6 @@ def conversion_problem(value: Any, go_type: str) -> str:
     return f"unrecognized type: {go_type}"
 
 
-def _describe(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, int | float):
-        return "number"
-    return "array" if isinstance(value, list) else "object"
-
-
 @cache
 def _struct(struct: StructType) -> _Decode:
     """The decoder of a struct; recursive types (JSONSchemaProps) resolve their fields on first use."""
@@ -139,7 +130,7 @@ def _struct(struct: StructType) -> _Decode:
         if type(value) is not dict:
             if value is not None:
                 raise _TypeMismatch(
-                    f"json: cannot unmarshal {_describe(value)} into Go value of type {struct.go_name}"
+                    f"json: cannot unmarshal {go_kind(value)} into Go value of type {struct.go_name}"
                 )
             value = {}
         out: Json = {}
@@ -389,7 +380,7 @@ def _time(kind: str, name: str) -> _Decode:
         if value is None:
             return _ABSENT
         if type(value) is not str:
-            raise ShapeError(f"json: cannot unmarshal {_describe(value)} into Go value of type string")
+            raise ShapeError(f"json: cannot unmarshal {go_kind(value)} into Go value of type string")
         if micro or len(value) != 20 or not _SECONDS.fullmatch(value):
             value = parse_time(value, micro=micro)
         return None if value in _ZERO_TIMES else value
@@ -440,7 +431,7 @@ def _schema_union(kind: str, name: str, owner: str) -> _Decode:
 
     def decode(value: Any, path: str, problems: list[str]) -> Any:
         if type(value) is dict:
-            # unknown fields are dropped in silence here
+            # unknown fields are dropped here without a warning
             return schema(value, path + prefix, type(problems)())
         if kind == "schemaOrBool":
             if value is None:
@@ -465,7 +456,7 @@ def _int_or_string(name: str, owner: str, go_type: str) -> _Decode:
             return _ABSENT
         if type(value) is str or (type(value) is int and -(2**31) <= value < 2**31):
             return value
-        raise ShapeError(f"json: cannot unmarshal {_describe(value)} into Go value of type int32")
+        raise ShapeError(f"json: cannot unmarshal {go_kind(value)} into Go value of type int32")
 
     return decode
 

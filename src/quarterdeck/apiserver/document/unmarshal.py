@@ -24,7 +24,7 @@ def go_kind(value: Any) -> str:
         return "number"
     if isinstance(value, str):
         return "string"
-    return "object" if isinstance(value, dict) else "array"
+    return "array" if isinstance(value, list) else "object"
 
 
 def unmarshal_error(value: Any, target: str) -> str:

@@ -23,7 +23,6 @@ from quarterdeck.wire import fielderror, wallclock
 from quarterdeck.wire.http import Response
 
 _encode = msgspec.json.Encoder().encode
-_META_V1 = "meta.k8s.io/v1"
 
 
 def json_response(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from quarterdeck.api.jsonobject import Json
-from quarterdeck.apiserver.auth.attributes import Attributes
+from quarterdeck.apiserver.auth.attributes import AccessAttributes
 from quarterdeck.apiserver.metadata import subdomain_errors
 from quarterdeck.wire.fielderror import FieldError
 
@@ -29,7 +29,7 @@ class ClusterState(Protocol):
         """All objects of a resource, not to be changed; `namespace` "" means all namespaces."""
         ...
 
-    def denied(self, question: Attributes) -> str:
+    def denied(self, question: AccessAttributes) -> str:
         """The answer to who may not do something; "" where they may."""
         ...
 

@@ -1,4 +1,4 @@
-"""Defaulting: missing fields get their defaults, nulls their due, numbers their canonical form.
+"""Defaulting: missing fields get their defaults, nulls are removed or defaulted, numbers are normalized.
 
     null, field not nullable, with a default      the default
     null, field not nullable, without a default   dropped

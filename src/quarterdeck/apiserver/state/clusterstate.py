@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quarterdeck.api.jsonobject import Json
-from quarterdeck.apiserver.auth import Attributes, Authorizer, forbidden_error
+from quarterdeck.apiserver.auth import AccessAttributes, Authorizer, forbidden_error
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.resource.serviceallocator import ServiceAllocator
@@ -28,7 +28,7 @@ class StoredState:
         #: may everything be done that is not a request of its own? None: yes
         self.authorizer: Authorizer | None = None
 
-    def denied(self, question: Attributes) -> str:
+    def denied(self, question: AccessAttributes) -> str:
         if self.authorizer is None:
             return ""
         decision = self.authorizer.authorize(question)

@@ -13,8 +13,7 @@ from quarterdeck.apiserver.admission.attributes import (
     GroupVersionResource,
     Served,
 )
-from quarterdeck.apiserver.auth import Attributes as AccessQuestion
-from quarterdeck.apiserver.auth import Authorizer
+from quarterdeck.apiserver.auth import AccessAttributes, Authorizer
 from quarterdeck.apiserver.nodelink import NodeLink
 from quarterdeck.apiserver.resource.resource import Resource, Undecodable
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
@@ -115,7 +114,7 @@ class AdmissionHost:
             raise ValueError(f"no kind {kind} is served")
         return resource.merge(live, patch)
 
-    def authorize(self, question: AccessQuestion) -> Decision:
+    def authorize(self, question: AccessAttributes) -> Decision:
         answer = self._authorizer.authorize(question)
         return Decision(answer.allowed, answer.reason)
 

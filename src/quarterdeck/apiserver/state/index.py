@@ -10,7 +10,7 @@ from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry, Event, EventType
 
-#: told of a resource's plural, a namespace, a name, and the object or, when it is gone, None
+#: called with a resource's plural, a namespace, a name, and the object, or None if it is gone
 Apply = Callable[[str, str, str, Json | None], None]
 _log: Final = logging.getLogger("quarterdeck.apiserver")
 

@@ -1,4 +1,4 @@
-"""Who is told of the changes of one resource."""
+"""The subscribers to changes of one resource."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Listing(NamedTuple):
     twice: list[str]
 
 
-class Change(NamedTuple):
+class StorageChange(NamedTuple):
     """One event of a watch; of a deletion only the version counts."""
 
     name: str
@@ -77,7 +77,7 @@ def compare_exact(kind: str, first: Listing, again: Listing) -> Iterator[Broken]
             yield Broken("storage/exact-list", f"{kind} {name}", problem, _REMEDY)
 
 
-def replay(kind: str, first: Listing, changes: list[Change], last: Listing) -> Iterator[Broken]:
+def replay(kind: str, first: Listing, changes: list[StorageChange], last: Listing) -> Iterator[Broken]:
     """What is wrong with the changes between two lists."""
     state, version = dict(first.objects), first.version
     for change in changes:
@@ -155,12 +155,12 @@ def _seen(document: Mapping[str, Any]) -> tuple[str, Seen]:
 
 async def _changes(
     client: Client, gvk: GroupVersionKind, first: Listing, last: Listing
-) -> list[Change] | None:
+) -> list[StorageChange] | None:
     """What a watch says until it has reached the last list; nothing to say if it is too late to watch."""
     from quarterdeck.client import WatchEvent
     from quarterdeck.errors import Gone
 
-    state, changes = dict(first.objects), list[Change]()
+    state, changes = dict(first.objects), list[StorageChange]()
     if state == last.objects:
         return changes
     try:
@@ -172,7 +172,7 @@ async def _changes(
                 if not isinstance(event, WatchEvent):
                     continue
                 name, seen = _seen(event.object.to_dict())
-                changes.append(Change(name, seen, event.type == "DELETED"))
+                changes.append(StorageChange(name, seen, event.type == "DELETED"))
                 if changes[-1].is_gone:
                     state.pop(name, None)
                 else:

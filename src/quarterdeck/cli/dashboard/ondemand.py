@@ -24,7 +24,7 @@ _STOP_SECONDS = 5.0
 
 
 class DashboardOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process is told."""
+    """Options of the process."""
 
     descriptor: int
     """The listening socket."""

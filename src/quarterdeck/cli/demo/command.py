@@ -125,7 +125,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _story(root: Path, operators: list[str]) -> Story | None:
-    """The story among the examples, if it can be told with these operators."""
+    """The story among the examples, if these operators are enough for it."""
     from quarterdeck.cli.story.script import read_story
 
     if not (root / _STORY / "story.yaml").is_file():

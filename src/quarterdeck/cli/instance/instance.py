@@ -43,7 +43,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     system does not tell."""
     url: str
     kubeconfig: Json
-    """For the administrator; so the file is for the user's eyes only."""
+    """The administrator's credentials; so only the user may read the file."""
     context_file: str = ""
     context_before: str | None = None
     """What was in that file before the first running cluster joined it; None if there was no file."""

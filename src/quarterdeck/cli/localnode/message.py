@@ -1,4 +1,4 @@
-"""What the agent's process is told: one JSON document on its standard input."""
+"""The options of the agent's process: one JSON document on its standard input."""
 
 from __future__ import annotations
 

@@ -27,6 +27,9 @@ pythonpath = ["src"]
 testpaths = ["tests"]
 quarterdeck_async = true
 
+[tool.mypy]
+plugins = ["quarterdeck.mypy_plugin"]
+
 [tool.ruff]
 line-length = 110
 src = ["src"]

@@ -68,7 +68,7 @@ class Story(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     steps: tuple[Step, ...]
     settings: Mapping[str, Mapping[str, Any]] = {}
-    """What it needs of operators; they must run for it to be told."""
+    """What it needs of operators; they must run for the story to work."""
 
 
 def read_story(folder: Path) -> Story:

@@ -1,4 +1,4 @@
-"""What the metrics of an autoscaler ask for, told in the words of kube-controller-manager."""
+"""What the metrics of an autoscaler ask for, with the messages of kube-controller-manager."""
 
 from __future__ import annotations
 

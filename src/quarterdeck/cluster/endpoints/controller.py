@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from quarterdeck.api import Key
 from quarterdeck.api.k8s import Endpoints, Pod, Service
 from quarterdeck.cluster.endpoints import names
-from quarterdeck.cluster.endpoints.podaddress import PodAddress, ServicesOfPods
-from quarterdeck.cluster.endpoints.selection import SERVICE_INDEXES, is_selected, pods_of
+from quarterdeck.cluster.endpoints.podaddress import ServicesOfPods
+from quarterdeck.cluster.endpoints.selection import SERVICE_INDEXES, is_selected
+from quarterdeck.cluster.endpoints.servicepods import ServicePods
 from quarterdeck.cluster.endpoints.subset import (
     MOST_ADDRESSES,
     endpoints_labels,
@@ -17,15 +17,13 @@ from quarterdeck.cluster.endpoints.subset import (
     subsets_of,
     truncated,
 )
-from quarterdeck.cluster.endpoints.trigger import TriggerTimes, with_trigger
+from quarterdeck.cluster.endpoints.trigger import with_trigger
 from quarterdeck.cluster.names import FIELD_MANAGER
-from quarterdeck.cluster.podset.podview import Views
 from quarterdeck.cluster.podset.podwriter import is_terminating
 from quarterdeck.errors import ApiError, NotFound, ignore_not_found
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
-from quarterdeck.runtime.controller.gathering import Gathering
 from quarterdeck.runtime.controller.handler import for_object
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
@@ -35,30 +33,15 @@ from quarterdeck.runtime.reconcile.result import Result
 
 NAME: Final = "endpoints-controller"
 _WORKERS: Final = 5
-_PERIOD: Final = 0.1
-"""Seconds for which changes of pods are gathered: what comes up or goes together is written once."""
-_LONGEST_PERIOD: Final = 2.0
-"""Seconds, also for new Services where there are many: their pods come soon, and are written with them."""
-_PERIOD_PER_POD: Final = 0.0005
-"""Added to it for each pod of a Service: every write names them all."""
 
 
 class _EndpointsReconciler(Reconciler[Service]):
     def __init__(self) -> None:
-        self._views: dict[Key, Views[PodAddress]] = {}
-        self._triggers: Final = TriggerTimes()
-        self.service_period: Final = Gathering(0.0, longest=_LONGEST_PERIOD)
-        self._pod_period: Final = Gathering(_PERIOD)
-
-    def batch_period(self, key: Key) -> float:
-        views = self._views.get(key)
-        more = len(views) * _PERIOD_PER_POD if views is not None else 0.0
-        return min(self._pod_period(key) + more, _LONGEST_PERIOD)
+        self.pods: Final = ServicePods()
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """The Endpoints of a Service go with it, whoever made them."""
-        self._views.pop(ctx.key, None)
-        self._triggers.forget(ctx.key)
+        self.pods.forget(ctx.key)
         with ignore_not_found():
             found = await ctx.cache.get(Endpoints, ctx.key.name, ctx.key.namespace)
             if names.LEADER not in found.metadata.annotations:
@@ -69,11 +52,7 @@ class _EndpointsReconciler(Reconciler[Service]):
         service = ctx.obj
         if not is_selected(service):
             return None
-        views = self._views.get(ctx.key)
-        if views is None:
-            views = self._views[ctx.key] = Views(PodAddress)
-        pods = views.read(pods_of(ctx.cache, service))
-        trigger = self._triggers.next(service, pods)
+        pods, trigger = self.pods.read(ctx.cache, ctx.key, service)
         subsets = subsets_of(service, pods)
         try:
             known = await ctx.get(Endpoints, ctx.key.name, ctx.key.namespace)
@@ -131,8 +110,8 @@ def endpoints_controller() -> Controller[Service]:
     reconciler = _EndpointsReconciler()
     return (
         Builder(name=NAME)
-        .for_(Service, delay=reconciler.service_period)
-        .watches(Pod, to=ServicesOfPods(), delay=reconciler.batch_period)
+        .for_(Service, delay=reconciler.pods.service_period)
+        .watches(Pod, to=ServicesOfPods(), delay=reconciler.pods.batch_period)
         .indexes(Service, *SERVICE_INDEXES)
         .watches(Endpoints, to=for_object, predicates=[_LEFT_OVER_OR_GONE])
         .rbac(

@@ -17,17 +17,16 @@ from quarterdeck.cluster.endpoints.plan import (
     ports_of,
 )
 from quarterdeck.cluster.endpoints.podaddress import PodAddress, ServicesOfPods
-from quarterdeck.cluster.endpoints.selection import SERVICE_INDEXES, is_selected, pods_of
-from quarterdeck.cluster.endpoints.trigger import TriggerTimes, with_trigger
+from quarterdeck.cluster.endpoints.selection import SERVICE_INDEXES, is_selected
+from quarterdeck.cluster.endpoints.servicepods import ServicePods
+from quarterdeck.cluster.endpoints.trigger import with_trigger
 from quarterdeck.cluster.names import FIELD_MANAGER
-from quarterdeck.cluster.podset.podview import Views
 from quarterdeck.cluster.podset.podwriter import is_terminating
 from quarterdeck.errors import ApiError, QuarterdeckError, ReconcileError, ignore_not_found
 from quarterdeck.runtime.cache import label
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
-from quarterdeck.runtime.controller.gathering import Gathering
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
@@ -37,12 +36,6 @@ from quarterdeck.runtime.reconcile.result import Result
 
 NAME: Final = "endpointslice-controller"
 _WORKERS: Final = 5
-_PERIOD: Final = 0.1
-"""Seconds for which changes of pods are gathered: what comes up or goes together is written once."""
-_LONGEST_PERIOD: Final = 2.0
-"""Seconds, also for new Services where there are many: their pods come soon, and are written with them."""
-_PERIOD_PER_POD: Final = 0.0005
-"""Added to it for each pod of a Service: every write names them all."""
 _FIRST_RETRY: Final = 1.0
 _LONGEST_RETRY: Final = 1000.0
 _SLICE_DELAY: Final = 1.0
@@ -52,33 +45,20 @@ _by_service: Final = label(names.SERVICE_NAME)
 
 class _SliceReconciler(Reconciler[Service]):
     def __init__(self) -> None:
-        self._views: dict[Key, Views[PodAddress]] = {}
-        self._triggers: Final = TriggerTimes()
-        self.service_period: Final = Gathering(0.0, longest=_LONGEST_PERIOD)
-        self._pod_period: Final = Gathering(_PERIOD)
-
-    def batch_period(self, key: Key) -> float:
-        views = self._views.get(key)
-        more = len(views) * _PERIOD_PER_POD if views is not None else 0.0
-        return min(self._pod_period(key) + more, _LONGEST_PERIOD)
+        self.pods: Final = ServicePods()
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """Forget a Service; its slices go by garbage collection."""
-        self._views.pop(ctx.key, None)
-        self._triggers.forget(ctx.key)
+        self.pods.forget(ctx.key)
 
     async def reconcile(self, ctx: Context[Service]) -> Result | None:
         """Bring the slices of a Service up to date."""
         service = ctx.obj
         if not is_selected(service):
             return None
-        views = self._views.get(ctx.key)
-        if views is None:
-            views = self._views[ctx.key] = Views(PodAddress)
-        pods = views.read(pods_of(ctx.cache, service))
+        pods, trigger = self.pods.read(ctx.cache, ctx.key, service)
         found = ctx.index(EndpointSlice, _by_service(service.metadata.name, ctx.key.namespace))
         slices = [each for each in found if _is_ours(each) and not each.metadata.is_deleting]
-        trigger = self._triggers.next(service, pods)
         try:
             await _sync(ctx, pods, slices, trigger)
         except QuarterdeckError as error:
@@ -171,8 +151,8 @@ def endpointslice_controller() -> Controller[Service]:
     reconciler = _SliceReconciler()
     return (
         Builder(name=NAME)
-        .for_(Service, delay=reconciler.service_period)
-        .watches(Pod, to=ServicesOfPods(), delay=reconciler.batch_period)
+        .for_(Service, delay=reconciler.pods.service_period)
+        .watches(Pod, to=ServicesOfPods(), delay=reconciler.pods.batch_period)
         .indexes(Service, *SERVICE_INDEXES)
         .watches(EndpointSlice, to=_service_of, predicates=[_NEWS], delay=lambda _: _SLICE_DELAY)
         .watches(Node, predicates=[_NEVER])

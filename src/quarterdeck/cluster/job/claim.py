@@ -124,7 +124,7 @@ class PodRecords:
         return known
 
 
-def _entries(cache: Cache, query: IndexQuery) -> Iterable[Entry]:
+def _entries(cache: Cache, query: IndexQuery[Any]) -> Iterable[Entry]:
     table = cache.informer(Pod).table(query.index)
     assert table is not None
     return table.get(query.value, query.namespace)

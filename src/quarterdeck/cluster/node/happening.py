@@ -1,4 +1,4 @@
-"""What a kubelet tells in events about a pod: found by comparing two states. Pure."""
+"""The events of a kubelet about a pod: found by comparing two states. Pure."""
 
 from __future__ import annotations
 

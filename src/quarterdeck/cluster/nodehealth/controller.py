@@ -1,4 +1,4 @@
-"""The node lifecycle controller: nodes that are not heard of, and the taints that conditions bring.
+"""The node lifecycle controller: nodes whose lease is not renewed, and the taints that conditions bring.
 
 Every five seconds it looks at all nodes. One that was silent for too long gets conditions that say so, and
 its pods are no longer ready; while it is not well it has a taint that drives its pods away (``eviction``),
@@ -44,7 +44,7 @@ _TRIES: Final = 5
 _MONITOR: Final = Key("monitor", "monitor")
 _EVICTOR: Final = Key("monitor", "evictor")
 _REPORTED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-"""Conditions that are unknown once a kubelet is silent; the network's is somebody else's."""
+"""Conditions that become Unknown when a kubelet does not report; the network's is set by others."""
 _LABELS: Final = (
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),

@@ -84,7 +84,7 @@ async def claim(
     return mine
 
 
-def _entries(cache: Cache, kind: type[Resource], query: IndexQuery) -> tuple[Entry, ...]:
+def _entries(cache: Cache, kind: type[Resource], query: IndexQuery[Any]) -> tuple[Entry, ...]:
     table = cache.informer(kind).table(query.index)
     assert table is not None
     return table.get(query.value, query.namespace)

@@ -22,7 +22,7 @@ from quarterdeck.cluster.stage.rule import (
     Finalizers,
     Patch,
     Removal,
-    Rule,
+    StageRule,
     Step,
     choose,
     compiled,
@@ -52,9 +52,9 @@ class StageFollower:
     def __init__(self, dice: random.Random | None = None) -> None:
         self._dice: Final = dice or random.Random()  # noqa: S311  jitter, no secret
         self._pending: dict[Key, _Pending] = {}
-        self._known: tuple[list[Entry], list[Rule] | None] = ([], None)
+        self._known: tuple[list[Entry], list[StageRule] | None] = ([], None)
 
-    def rules(self, cache: Cache) -> list[Rule] | None:
+    def rules(self, cache: Cache) -> list[StageRule] | None:
         """The stages of pods that can be carried out; none if there is no stage for pods at all."""
         entries = list(cache.informer(Stage).entries())
         if entries != self._known[0]:
@@ -62,8 +62,8 @@ class StageFollower:
         return self._known[1]
 
     @staticmethod
-    def _read(entries: list[Entry]) -> list[Rule] | None:
-        found: list[Rule] | None = None
+    def _read(entries: list[Entry]) -> list[StageRule] | None:
+        found: list[StageRule] | None = None
         for entry in entries:
             if kind_of(msgspec.json.decode(entry.raw)) != _PODS:
                 continue
@@ -83,7 +83,7 @@ class StageFollower:
     async def follow(
         self,
         ctx: Context[Pod],
-        rules: list[Rule],
+        rules: list[StageRule],
         around: Surroundings,
         *,
         now: float,

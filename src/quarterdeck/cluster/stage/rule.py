@@ -99,7 +99,7 @@ class _Amount(NamedTuple):
         return found[0] if found else None
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class StageRule(msgspec.Struct, frozen=True, kw_only=True):
     """A Stage."""
 
     name: str
@@ -144,7 +144,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return max(dice.uniform(shortest, longest), 0.0)
 
 
-def choose(rules: Sequence[Rule], document: Document, dice: random.Random) -> Rule:
+def choose(rules: Sequence[StageRule], document: Document, dice: random.Random) -> StageRule:
     """One of several that concern an object, by weight; all are equal where nobody has any."""
     if len(rules) == 1:
         return rules[0]
@@ -185,7 +185,7 @@ def kind_of(stage: Document) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=256)
-def compiled(raw: bytes) -> Rule | None:
+def compiled(raw: bytes) -> StageRule | None:
     """A Stage as it is stored; none if it has no selector, and so concerns nobody. Raises ``StageError``."""
     stage = msgspec.json.decode(raw)
     spec = stage.get("spec") or {}
@@ -193,7 +193,7 @@ def compiled(raw: bytes) -> Rule | None:
     if selector is None:
         return None
     delay = spec.get("delay") or {}
-    return Rule(
+    return StageRule(
         name=stage["metadata"]["name"],
         labels=selector.get("matchLabels") or {},
         annotations=selector.get("matchAnnotations") or {},

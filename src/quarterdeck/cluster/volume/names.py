@@ -13,7 +13,6 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 OLD_DEFAULT_CLASS: Final = "storageclass.beta.kubernetes.io/is-default-class"
-PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
 
 STORAGE: Final = "storage"
 """The resource that claims ask for."""

@@ -8,7 +8,6 @@ GROUP: Final = "grove.io"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 SCHEDULER_GROUP: Final = "scheduler.grove.io"
-SCHEDULER_API_VERSION: Final = f"{SCHEDULER_GROUP}/{VERSION}"
 CONFIG_API_VERSION: Final = "operator.config.grove.io/v1alpha1"
 CONFIG_KIND: Final = "OperatorConfiguration"
 

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import Key
+from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.kai import names
 from quarterdeck.runtime.cache import Index, label
 from quarterdeck.runtime.cache.entry import Entry
@@ -38,11 +39,9 @@ def _pod_group_names(entry: Entry) -> tuple[str, ...]:
     return (group.name,) if group is not None else ()
 
 
-PODS_BY_GROUP: Final[Index[object]] = Index("pod-group", of_entry=_pod_group_names)
+PODS_BY_GROUP: Final[Index[Pod]] = Index("pod-group", of_entry=_pod_group_names)
 """Pods by the name of their PodGroup; ask with its namespace."""
-PODS_BY_GPU_GROUP: Final[Index[object]] = Index(
-    "gpu-group", of_entry=lambda entry: gpu_groups_of(entry.labels)
-)
+PODS_BY_GPU_GROUP: Final[Index[Pod]] = Index("gpu-group", of_entry=lambda entry: gpu_groups_of(entry.labels))
 """Pods by the shared GPUs that they hold or reserve."""
 REQUESTS_BY_GPU_GROUP: Final[Index[BindRequest]] = Index(
     "gpu-groups", of_object=lambda request: tuple(request.spec.selected_gpu_groups)

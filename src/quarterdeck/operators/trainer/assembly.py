@@ -10,7 +10,7 @@ from quarterdeck.api import Resource, crd
 from quarterdeck.api.k8s import CustomResourceDefinition, Secret
 from quarterdeck.client import Client
 from quarterdeck.errors import ConfigError, NotFound
-from quarterdeck.runtime.cache import ALL_NAMESPACES, KindOptions, Settings
+from quarterdeck.runtime.cache import ALL_NAMESPACES, KindOptions, WatchSettings
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
@@ -62,7 +62,7 @@ class TrainerOperator:
 
     def cached_kinds(self) -> Mapping[type[Resource], KindOptions]:
         """Of all Secrets only those with SSH keys, of which the metadata."""
-        ssh_keys = Settings(fields={"type": names.SSH_SECRET_TYPE})
+        ssh_keys = WatchSettings(fields={"type": names.SSH_SECRET_TYPE})
         return {Secret: KindOptions(namespaces={ALL_NAMESPACES: ssh_keys})}
 
     def setup(self, manager: Manager, environment: OperatorEnvironment) -> OperatorWebhooks:

@@ -26,7 +26,7 @@ class TrainerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     progress: bool = False
     """Let trainings report how far they are: their pods get a token and the address of the webhook server."""
     public_namespace: str = "kubeflow-system"
-    """Where everybody may read which release this is, as the SDK does; empty tells nobody."""
+    """Where everybody may read which release this is, as the SDK does; empty publishes nothing."""
     validate_training_runtime_updates: bool = False
     """Check TrainingRuntimes on update as well; upstream checks only ClusterTrainingRuntimes."""
     finalizer_delay_seconds: float = 1.0

@@ -24,7 +24,7 @@ from quarterdeck.runtime.cache.index import (
 )
 from quarterdeck.runtime.cache.informer import Informer, InformerStatistics
 from quarterdeck.runtime.cache.objects import IndexView, Objects
-from quarterdeck.runtime.cache.options import ALL_NAMESPACES, CacheOptions, KindOptions, Settings
+from quarterdeck.runtime.cache.options import ALL_NAMESPACES, CacheOptions, KindOptions, WatchSettings
 from quarterdeck.runtime.cache.registration import EventHandler, Registration
 from quarterdeck.runtime.cache.store import Change, Delta
 from quarterdeck.runtime.cache.transform import keep_only, rewrite, strip_last_applied, strip_managed_fields
@@ -49,8 +49,8 @@ __all__ = [
     "KindOptions",
     "Objects",
     "Registration",
-    "Settings",
     "Transform",
+    "WatchSettings",
     "controlled_by",
     "controller_uid",
     "field",

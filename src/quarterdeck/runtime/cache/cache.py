@@ -287,7 +287,7 @@ class Cache:
         namespace: str = ...,
         labels: Labels = ...,
         fields: Fields = ...,
-        index: IndexQuery | None = ...,
+        index: IndexQuery[R] | None = ...,
         limit: int = ...,
         continue_token: str = ...,
     ) -> Objects[R]: ...
@@ -299,7 +299,7 @@ class Cache:
         namespace: str = ...,
         labels: Labels = ...,
         fields: Fields = ...,
-        index: IndexQuery | None = ...,
+        index: IndexQuery[Any] | None = ...,
         limit: int = ...,
         continue_token: str = ...,
     ) -> Objects[DynamicObject]: ...
@@ -311,7 +311,7 @@ class Cache:
         namespace: str = ...,
         labels: Labels = ...,
         fields: Fields = ...,
-        index: IndexQuery | None = ...,
+        index: IndexQuery[Any] | None = ...,
         limit: int = ...,
         continue_token: str = ...,
     ) -> Objects[PartialObjectMetadata]: ...
@@ -322,7 +322,7 @@ class Cache:
         namespace: str = "",
         labels: Labels = None,
         fields: Fields = None,
-        index: IndexQuery | None = None,
+        index: IndexQuery[Any] | None = None,
         limit: int = 0,
         continue_token: str = "",
     ) -> Objects[Any]:
@@ -347,7 +347,7 @@ class Cache:
             raise CacheError(f"index with name {by.name} does not exist")
         return IndexView(table, informer.decoder(kind))
 
-    def lookup(self, kind: AnyKind, query: IndexQuery) -> Objects[Any]:
+    def lookup(self, kind: AnyKind, query: IndexQuery[Any]) -> Objects[Any]:
         """The objects of an index query, without waiting; raises ``NotSynced`` before the first list."""
         informer = self._require(kind)
         if not informer.has_synced and not informer.is_absent:
@@ -402,7 +402,7 @@ def select(
     namespace: str = "",
     labels: Labels = None,
     fields: Fields = None,
-    index: IndexQuery | None = None,
+    index: IndexQuery[Any] | None = None,
 ) -> Sequence[Entry]:
     """The entries that match everything; indexes are intersected, labels filter what is left."""
     queries = [] if index is None else [index]
@@ -418,7 +418,7 @@ def select(
     return entries if selector.is_empty else [e for e in entries if selector.matches(e.labels)]
 
 
-def _by_index(informer: Informer, queries: Sequence[IndexQuery], namespace: str) -> Sequence[Entry]:
+def _by_index(informer: Informer, queries: Sequence[IndexQuery[Any]], namespace: str) -> Sequence[Entry]:
     found: Sequence[Entry] | None = None
     for query in queries:
         space = query.value if query.index == "field:metadata.namespace" else query.namespace

@@ -1,4 +1,4 @@
-"""An open watch as a sequence of line batches, and the alarm for streams that fall silent."""
+"""An open watch as a sequence of line batches, and the timer for streams that stop sending."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable

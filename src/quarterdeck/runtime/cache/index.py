@@ -20,10 +20,10 @@ from quarterdeck.api.resource import Writable
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.fieldpath import FieldReader, Values, parse_path
 
-T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
 
 
-class Index(Generic[T]):
+class Index(Generic[T_contra]):
     """A declared index; calling it with a value makes a query.
 
     Give exactly one source: ``of_entry`` (a function on the header), ``path`` (a field path) or
@@ -35,7 +35,7 @@ class Index(Generic[T]):
     def __init__(
         self,
         name: str,
-        of_object: Callable[[T], Iterable[str]] | None = None,
+        of_object: Callable[[T_contra], Iterable[str]] | None = None,
         *,
         of_entry: Callable[[Entry], Iterable[str]] | None = None,
         path: str = "",
@@ -49,7 +49,7 @@ class Index(Generic[T]):
         self.of_entry: Final = of_entry
         self.path: Final = path
 
-    def __call__(self, value: str, namespace: str = "") -> "IndexQuery":
+    def __call__(self, value: str, namespace: str = "") -> "IndexQuery[T_contra]":
         """The objects with this value, in one namespace or (empty) in all."""
         return IndexQuery(self.name, value, namespace)
 
@@ -57,8 +57,8 @@ class Index(Generic[T]):
         return f"Index({self.name!r})"
 
 
-class IndexQuery(msgspec.Struct, frozen=True):
-    """A value looked up in an index."""
+class IndexQuery(msgspec.Struct, Generic[T_contra], frozen=True):
+    """A value looked up in an index of a kind."""
 
     index: str
     value: str
@@ -73,14 +73,14 @@ def _controller_uids(entry: Entry) -> list[str]:
     return [reference.uid for reference in entry.owner_references if reference.controller is True]
 
 
-owner_uid: Final[Index[Any]] = Index("owner-uid", of_entry=_owner_uids)
+owner_uid: Final[Index[Writable]] = Index("owner-uid", of_entry=_owner_uids)
 """Objects by the UID of each of their owners."""
 
-controller_uid: Final[Index[Any]] = Index("controller-uid", of_entry=_controller_uids)
+controller_uid: Final[Index[Writable]] = Index("controller-uid", of_entry=_controller_uids)
 """Objects by the UID of the owner that controls them."""
 
 
-def field(path: str) -> Index[Any]:
+def field(path: str) -> Index[Writable]:
     """Objects by the value of a field; also what field selectors on the cache need."""
     return Index(f"field:{path}", path=path)
 
@@ -89,7 +89,7 @@ node_name: Final = field("spec.nodeName")
 """Pods by the node they run on."""
 
 
-def label(name: str) -> Index[Any]:
+def label(name: str) -> Index[Writable]:
     """Objects by the value of a label."""
 
     def values(entry: Entry) -> tuple[str, ...]:
@@ -99,12 +99,12 @@ def label(name: str) -> Index[Any]:
     return Index(f"label:{name}", of_entry=values)
 
 
-def owned_by(owner: Writable) -> IndexQuery:
+def owned_by(owner: Writable) -> IndexQuery[Writable]:
     """The objects that name ``owner`` among their owners."""
     return owner_uid(owner.metadata.uid)
 
 
-def controlled_by(owner: Writable) -> IndexQuery:
+def controlled_by(owner: Writable) -> IndexQuery[Writable]:
     """The objects that ``owner`` controls."""
     return controller_uid(owner.metadata.uid)
 

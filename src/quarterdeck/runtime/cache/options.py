@@ -29,7 +29,7 @@ ALL_NAMESPACES: Final = ""
 T = TypeVar("T")
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How one list/watch is done; whatever is left unset is inherited."""
 
     labels: Labels | UnsetType = UNSET
@@ -55,10 +55,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     kinds with very many small objects that are seldom read."""
 
 
-class KindOptions(Settings, frozen=True, kw_only=True):
+class KindOptions(WatchSettings, frozen=True, kw_only=True):
     """Settings of one kind."""
 
-    namespaces: Mapping[str, Settings] | Sequence[str] | UnsetType = UNSET
+    namespaces: Mapping[str, WatchSettings] | Sequence[str] | UnsetType = UNSET
     """Only these namespaces; unset inherits the cache's. Ignored for cluster-scoped kinds."""
     remembered_bytes: int | UnsetType = UNSET
     """Bytes kept of objects that are remembered decoded as well; default 16 MiB."""
@@ -146,17 +146,17 @@ _NO_OPTIONS: Final = KindOptions()
 
 
 def by_namespace(
-    namespaces: Mapping[str, Settings] | Sequence[str] | UnsetType,
-) -> Mapping[str, Settings]:
+    namespaces: Mapping[str, WatchSettings] | Sequence[str] | UnsetType,
+) -> Mapping[str, WatchSettings]:
     """The namespaces that are named, each with its settings; none if that is not limited."""
     if isinstance(namespaces, UnsetType):
         return {}
     if isinstance(namespaces, Mapping):
         return namespaces
-    return dict.fromkeys(namespaces, Settings())
+    return dict.fromkeys(namespaces, WatchSettings())
 
 
-def _shard(namespace: str, layers: Sequence[Settings]) -> ShardSettings:
+def _shard(namespace: str, layers: Sequence[WatchSettings]) -> ShardSettings:
     def pick(name: str, default: Any) -> Any:
         for layer in layers:
             value = getattr(layer, name)

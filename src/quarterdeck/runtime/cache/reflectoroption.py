@@ -1,4 +1,4 @@
-"""What a reflector can be told, and what it tells."""
+"""Options of a reflector, and the protocol of its observer."""
 
 from typing import Final
 

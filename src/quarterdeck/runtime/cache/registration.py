@@ -38,7 +38,7 @@ def retry_wait(attempt: int) -> float:
 
 
 class EventHandler(Protocol):
-    """What is told about every change."""
+    """What a handler is given for every change."""
 
     def handle(self, delta: Delta) -> Awaitable[None] | None:
         """Take one change; may be a coroutine function. An exception means: tell me again later."""

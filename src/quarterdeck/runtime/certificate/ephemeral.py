@@ -1,4 +1,4 @@
-"""A certificate that lives and dies with the process: for metrics, tests and laptops."""
+"""A certificate that is kept in memory only, for metrics, tests and laptops."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

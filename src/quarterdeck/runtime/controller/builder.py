@@ -18,8 +18,8 @@ from typing import Any, Generic, Literal, Self, TypeVar, Unpack, cast, overload
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, Key, Resource
-from quarterdeck.client import AnyKind, metadata_of
+from quarterdeck.api import DynamicObject, GroupVersionKind, Key, Resource
+from quarterdeck.client import AnyKind, MetadataKind, metadata_of
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.cache.index import Index
 from quarterdeck.runtime.controller.controller import Controller
@@ -136,9 +136,45 @@ class Builder(Generic[T]):
         self._rules += owns_rules(chosen)
         return self
 
+    @overload
     def watches(
         self,
-        kind: type[K] | GroupVersionKind,
+        kind: type[K],
+        *,
+        to: MapFunction[K] | KeyMapper = ...,
+        predicates: Sequence[Predicate] = ...,
+        optional: bool = ...,
+        only_metadata: Literal[False] = ...,
+        initial_priority: int = ...,
+        delay: Delay | None = ...,
+    ) -> Self: ...
+    @overload
+    def watches(
+        self,
+        kind: type[Resource] | GroupVersionKind,
+        *,
+        to: MapFunction[Any] | KeyMapper = ...,
+        predicates: Sequence[Predicate] = ...,
+        optional: bool = ...,
+        only_metadata: bool,
+        initial_priority: int = ...,
+        delay: Delay | None = ...,
+    ) -> Self: ...
+    @overload
+    def watches(
+        self,
+        kind: GroupVersionKind,
+        *,
+        to: MapFunction[DynamicObject] | KeyMapper = ...,
+        predicates: Sequence[Predicate] = ...,
+        optional: bool = ...,
+        only_metadata: Literal[False] = ...,
+        initial_priority: int = ...,
+        delay: Delay | None = ...,
+    ) -> Self: ...
+    def watches(
+        self,
+        kind: type[Resource] | GroupVersionKind,
         *,
         to: MapFunction[Any] | KeyMapper = for_object,
         predicates: Sequence[Predicate] = (),
@@ -171,6 +207,10 @@ class Builder(Generic[T]):
         self._sources.append(source)
         return self
 
+    @overload
+    def indexes(self, kind: type[K], *indexes: Index[K]) -> Self: ...
+    @overload
+    def indexes(self, kind: GroupVersionKind | MetadataKind, *indexes: Index[Any]) -> Self: ...
     def indexes(self, kind: AnyKind, *indexes: Index[Any]) -> Self:
         """Keep indexes on a kind, which is cached for that."""
         self._indexes += [(kind, index) for index in indexes]

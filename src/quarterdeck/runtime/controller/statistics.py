@@ -1,4 +1,4 @@
-"""What a controller tells of itself."""
+"""The statistics of a controller."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Log lines: how they look, what their fields are, and how often the same error is told."""
+"""Log lines: how they look, what their fields are, and how often the same error is logged."""
 
 from quarterdeck.runtime.log.field import FieldLogger, bound_fields, current_fields, get_logger
 

@@ -1,4 +1,4 @@
-"""What a manager can be told, and what it tells."""
+"""Options of a manager, its statistics, and the exceptions it ends with."""
 
 from collections.abc import Mapping
 from typing import Literal, Protocol

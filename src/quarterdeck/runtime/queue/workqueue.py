@@ -1,4 +1,4 @@
-"""The work queue: keys that want attention, each at most once, each in one pair of hands.
+"""The work queue: keys to reconcile, each at most once, each with one worker at a time.
 
 What it guarantees:
 
@@ -44,7 +44,7 @@ class QueueClosed(QuarterdeckError):
 
 
 class QueueMetrics(Protocol):
-    """What a queue tells its observer; see the ``workqueue_*`` metrics."""
+    """The observer of a queue; see the ``workqueue_*`` metrics."""
 
     def ready(self, priority: int) -> None:
         """An entry became ready (depth and adds go up)."""

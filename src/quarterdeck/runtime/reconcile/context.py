@@ -195,7 +195,7 @@ class Context(Generic[T]):
         *,
         namespace: str = ...,
         labels: Labels = ...,
-        index: IndexQuery | None = ...,
+        index: IndexQuery[R] | None = ...,
         live: bool = ...,
     ) -> Objects[R]: ...
     @overload
@@ -205,7 +205,7 @@ class Context(Generic[T]):
         *,
         namespace: str = ...,
         labels: Labels = ...,
-        index: IndexQuery | None = ...,
+        index: IndexQuery[Any] | None = ...,
         live: bool = ...,
     ) -> Objects[DynamicObject]: ...
     @overload
@@ -215,7 +215,7 @@ class Context(Generic[T]):
         *,
         namespace: str = ...,
         labels: Labels = ...,
-        index: IndexQuery | None = ...,
+        index: IndexQuery[Any] | None = ...,
         live: bool = ...,
     ) -> Objects[PartialObjectMetadata]: ...
     async def list(
@@ -224,7 +224,7 @@ class Context(Generic[T]):
         *,
         namespace: str = "",
         labels: Labels = None,
-        index: IndexQuery | None = None,
+        index: IndexQuery[Any] | None = None,
         live: bool = False,
     ) -> Objects[Any]:
         """Cached objects that match; with ``live`` those the server has, which knows no ``index``."""
@@ -245,12 +245,12 @@ class Context(Generic[T]):
         return Objects(entries, lambda entry: how.read(entry.raw))
 
     @overload
-    def index(self, kind: type[R], query: IndexQuery) -> Objects[R]: ...
+    def index(self, kind: type[R], query: IndexQuery[R]) -> Objects[R]: ...
     @overload
-    def index(self, kind: GroupVersionKind, query: IndexQuery) -> Objects[DynamicObject]: ...
+    def index(self, kind: GroupVersionKind, query: IndexQuery[Any]) -> Objects[DynamicObject]: ...
     @overload
-    def index(self, kind: MetadataKind, query: IndexQuery) -> Objects[PartialObjectMetadata]: ...
-    def index(self, kind: AnyKind, query: IndexQuery) -> Objects[Any]:
+    def index(self, kind: MetadataKind, query: IndexQuery[Any]) -> Objects[PartialObjectMetadata]: ...
+    def index(self, kind: AnyKind, query: IndexQuery[Any]) -> Objects[Any]:
         """Cached objects of an index query: ``ctx.index(Pod, owned_by(job))``."""
         return self.cache.lookup(kind, query)
 

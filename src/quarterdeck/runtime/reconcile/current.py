@@ -9,7 +9,7 @@ from quarterdeck.runtime.log.field import Bound
 
 
 class Run(Protocol):
-    """One run of one key, as far as it is told of writes."""
+    """One run of one key, as the recorder of writes sees it."""
 
     def note_write(self, call: Call, response: Response) -> None:
         """A write of this run succeeded."""

@@ -23,7 +23,7 @@ class NotLeading(QuarterdeckError):
 
 
 class WriteObserver(Protocol):
-    """Who is told about writes."""
+    """The observer of writes."""
 
     def written(self, call: Call, response: Response) -> None:
         """A write succeeded."""

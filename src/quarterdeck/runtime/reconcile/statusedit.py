@@ -18,6 +18,10 @@ from quarterdeck.errors import ConfigError
 T = TypeVar("T", bound=Resource)
 
 
+class EditedStatus:
+    """What ``ctx.status`` is for ``quarterdeck.mypy_plugin``, which gives it the status's fields."""
+
+
 class ConditionEdit:
     """``ctx.conditions``: the conditions in ``status.conditions``."""
 

@@ -26,7 +26,7 @@ from quarterdeck.runtime.webhook.handler import (
     Validator,
 )
 from quarterdeck.runtime.webhook.path import CONVERT_PATH, webhook_path
-from quarterdeck.runtime.webhook.registration import Rule, Settings, SettingsOptions
+from quarterdeck.runtime.webhook.registration import SettingsOptions, WebhookRule, WebhookSettings
 from quarterdeck.runtime.webhook.roundtrip import assert_roundtrip
 from quarterdeck.runtime.webhook.server import DEFAULT_PORT, WebhookOptions, WebhookServer
 from quarterdeck.runtime.webhook.stash import STASH_ANNOTATION, stash, unstash
@@ -48,9 +48,7 @@ __all__ = [
     "Operation",
     "ReviewConversion",
     "ReviewFailed",
-    "Rule",
     "ServiceTarget",
-    "Settings",
     "SettingsOptions",
     "Spoke",
     "Target",
@@ -59,7 +57,9 @@ __all__ = [
     "Validator",
     "WebhookInstaller",
     "WebhookOptions",
+    "WebhookRule",
     "WebhookServer",
+    "WebhookSettings",
     "assert_roundtrip",
     "conversion_stanza",
     "stash",

@@ -32,7 +32,7 @@ from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.webhook.conversion import Converter
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook
 from quarterdeck.runtime.webhook.path import CONVERT_PATH
-from quarterdeck.runtime.webhook.registration import Settings
+from quarterdeck.runtime.webhook.registration import WebhookSettings
 
 _log: Final = get_logger(__name__)
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
@@ -298,7 +298,7 @@ def _validating(hook: AdmissionWebhook, target: Target, namespaces: Sequence[str
     )
 
 
-def _rules(settings: Settings) -> tuple[RuleWithOperations, ...]:
+def _rules(settings: WebhookSettings) -> tuple[RuleWithOperations, ...]:
     return tuple(
         RuleWithOperations(
             operations=rule.operations,
@@ -311,7 +311,7 @@ def _rules(settings: Settings) -> tuple[RuleWithOperations, ...]:
     )
 
 
-def _conditions(settings: Settings) -> tuple[MatchCondition, ...]:
+def _conditions(settings: WebhookSettings) -> tuple[MatchCondition, ...]:
     return tuple(
         MatchCondition(name=name, expression=expression)
         for name, expression in settings.match_conditions.items()

@@ -26,7 +26,7 @@ from quarterdeck.runtime.webhook.admission import OPERATIONS, Admission
 from quarterdeck.runtime.webhook.patch import carry_over
 from quarterdeck.runtime.webhook.path import check_path, webhook_path
 from quarterdeck.runtime.webhook.registration import OPERATIONS as OPERATIONS_BY_DEFAULT
-from quarterdeck.runtime.webhook.registration import Settings, SettingsOptions, make_settings
+from quarterdeck.runtime.webhook.registration import SettingsOptions, WebhookSettings, make_settings
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
@@ -37,7 +37,7 @@ Check: TypeAlias = Callable[[Admission, T], Awaitable[None] | None]
 """Looks at an object; raises to deny."""
 CheckUpdate: TypeAlias = Callable[[Admission, T, T], Awaitable[None] | None]
 """Looks at an object before and after."""
-Change: TypeAlias = Callable[[Admission, T], Awaitable[T] | T]
+ChangeFunction: TypeAlias = Callable[[Admission, T], Awaitable[T] | T]
 """Returns the object as it should be: a changed copy, or the very same."""
 Handle: TypeAlias = Callable[[Admission], Awaitable[None] | None]
 """Looks at a bare request."""
@@ -46,7 +46,7 @@ Handle: TypeAlias = Callable[[Admission], Awaitable[None] | None]
 class AdmissionWebhook(ABC):
     """What every admission handler is to the server."""
 
-    def __init__(self, path: str, settings: Settings, kind: Kind | None, *, is_mutating: bool) -> None:
+    def __init__(self, path: str, settings: WebhookSettings, kind: Kind | None, *, is_mutating: bool) -> None:
         self.path: Final = check_path(path)
         self.settings: Final = settings
         self.is_mutating: Final = is_mutating
@@ -105,7 +105,7 @@ class Validator(AdmissionWebhook, Generic[T]):
         path: str = "",
         **options: Unpack[SettingsOptions],
     ) -> None:
-        """``path`` defaults to ``/validate-<group>-<version>-<kind>``; options as ``Settings`` has them."""
+        """``path`` defaults to ``/validate-<group>-<version>-<kind>``; options: ``WebhookSettings``."""
         gvk = kind if isinstance(kind, GroupVersionKind) else kind.type_info.gvk
         operations = {"CREATE": checks or create, "UPDATE": checks or update, "DELETE": delete}
         wanted = tuple(operation for operation, function in operations.items() if function)
@@ -115,7 +115,7 @@ class Validator(AdmissionWebhook, Generic[T]):
             kind,
             is_mutating=False,
         )
-        self._read: Final[Objects[Any]] = Objects(kind)
+        self._read: Final[RequestObjects[Any]] = RequestObjects(kind)
         self._create: Final = (*checks, create) if create is not None else checks
         self._checks: Final = checks
         self._update: Final = update
@@ -148,7 +148,7 @@ class Defaulter(AdmissionWebhook, Generic[T]):
     def __init__(
         self: "Defaulter[R]",
         kind: type[R],
-        *changes: Change[R],
+        *changes: ChangeFunction[R],
         path: str = ...,
         **options: Unpack[SettingsOptions],
     ) -> None: ...
@@ -161,14 +161,14 @@ class Defaulter(AdmissionWebhook, Generic[T]):
         **options: Unpack[SettingsOptions],
     ) -> None: ...
     def __init__(
-        self, kind: Any, *changes: Change[Any], path: str = "", **options: Unpack[SettingsOptions]
+        self, kind: Any, *changes: ChangeFunction[Any], path: str = "", **options: Unpack[SettingsOptions]
     ) -> None:
-        """``path`` defaults to ``/mutate-<group>-<version>-<kind>``; options as ``Settings`` has them."""
+        """``path`` defaults to ``/mutate-<group>-<version>-<kind>``; options: ``WebhookSettings``."""
         gvk = kind if isinstance(kind, GroupVersionKind) else kind.type_info.gvk
         super().__init__(
             path or webhook_path("mutate", gvk), make_settings(kind, "m", options), kind, is_mutating=True
         )
-        self._read: Final[Objects[Any]] = Objects(kind)
+        self._read: Final[RequestObjects[Any]] = RequestObjects(kind)
         self._changes: Final = changes
 
     def review(self, admission: Admission) -> Awaitable[None] | None:
@@ -192,7 +192,7 @@ class Defaulter(AdmissionWebhook, Generic[T]):
         before: Any,
         after: Any,
         pending: Awaitable[Any],
-        rest: tuple[Change[Any], ...],
+        rest: tuple[ChangeFunction[Any], ...],
     ) -> None:
         after = _changed(await pending, after)
         for change in rest:
@@ -267,7 +267,7 @@ class Chain(AdmissionWebhook):
                 admission.absorb(step)
 
 
-class Objects(Generic[T]):
+class RequestObjects(Generic[T]):
     """How the objects of a request are read: as a class, or as plain dictionaries."""
 
     __slots__ = ("_kind",)

@@ -19,7 +19,7 @@ Scope = Literal["*", "Cluster", "Namespaced"]
 OPERATIONS: Final = ("CREATE", "UPDATE")
 
 
-class Rule(msgspec.Struct, frozen=True):
+class WebhookRule(msgspec.Struct, frozen=True):
     """Requests a webhook wants to see."""
 
     groups: tuple[str, ...]
@@ -31,10 +31,10 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class SettingsOptions(TypedDict, total=False):
-    """Keywords every admission handler takes; unit, default and consequence stand at ``Settings``."""
+    """Keywords every admission handler takes; unit, default and consequence stand at ``WebhookSettings``."""
 
     name: str
-    rules: tuple[Rule, ...]
+    rules: tuple[WebhookRule, ...]
     operations: tuple[str, ...]
     sees_deleting: bool
     failure_policy: FailurePolicy
@@ -48,12 +48,12 @@ class SettingsOptions(TypedDict, total=False):
     review_versions: tuple[str, ...]
 
 
-class Settings(msgspec.Struct, frozen=True):
+class WebhookSettings(msgspec.Struct, frozen=True):
     """How a webhook is registered."""
 
     name: str
     """Full name, shown to users in denials; default ``v<kind>.<group>`` or ``m<kind>.<group>``."""
-    rules: tuple[Rule, ...]
+    rules: tuple[WebhookRule, ...]
     """Default: the kind itself, with the operations that the given functions are for."""
     sees_deleting: bool = False
     """Validating only: whether updates of objects that are being deleted are judged, too. They are let pass
@@ -76,12 +76,12 @@ class Settings(msgspec.Struct, frozen=True):
     """Review versions understood, the preferred first: ``v1``, ``v1beta1``."""
 
 
-def rule_for(kind: type[Resource] | GroupVersionKind, operations: tuple[str, ...]) -> tuple[Rule, ...]:
+def rule_for(kind: type[Resource] | GroupVersionKind, operations: tuple[str, ...]) -> tuple[WebhookRule, ...]:
     """The rule of one kind; none for a kind without a class, whose resource only the author knows."""
     if isinstance(kind, GroupVersionKind):
         return ()
     info = kind.type_info
-    return (Rule((info.group,), (info.version,), (info.plural,), operations, info.scope),)
+    return (WebhookRule((info.group,), (info.version,), (info.plural,), operations, info.scope),)
 
 
 def make_settings(
@@ -89,7 +89,7 @@ def make_settings(
     prefix: str,
     options: SettingsOptions,
     operations: tuple[str, ...] = OPERATIONS,
-) -> Settings:
+) -> WebhookSettings:
     """The settings of a handler of ``kind`` from its keywords; ``operations`` unless they say others."""
     given = dict(options)
     operations = options.get("operations", operations)
@@ -100,4 +100,4 @@ def make_settings(
         group = gvk.group if "." in gvk.group else f"{gvk.group or 'core'}.k8s.io"
         given.setdefault("name", f"{prefix}{gvk.kind.lower()}.{group}")
         given.setdefault("rules", rule_for(kind, operations))
-    return Settings(**{"name": "", "rules": (), **given})  # type: ignore[arg-type]  # the keys are those of SettingsOptions
+    return WebhookSettings(**{"name": "", "rules": (), **given})  # type: ignore[arg-type]  # the keys are those of SettingsOptions

@@ -1,4 +1,4 @@
-"""What victims are told."""
+"""The messages of evictions."""
 
 from __future__ import annotations
 

@@ -71,9 +71,9 @@ class TlsLayer(asyncio.Protocol):
     __slots__ = (
         "_context",
         "_deadline",
+        "_ignores_input",
         "_incoming",
         "_inner",
-        "_is_deaf",
         "_is_paused",
         "_is_ready",
         "_loop",
@@ -89,7 +89,7 @@ class TlsLayer(asyncio.Protocol):
         self._inner: InnerProtocol | None = None
         self._is_ready = False
         self._is_paused = False
-        self._is_deaf = False
+        self._ignores_input = False
 
     # below: the socket
 
@@ -114,7 +114,7 @@ class TlsLayer(asyncio.Protocol):
             self._inner.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_deaf:
+        if self._ignores_input:
             return
         self._incoming.write(data)
         try:
@@ -154,13 +154,13 @@ class TlsLayer(asyncio.Protocol):
                 self._transport.close()
                 return
             inner.data_received(data)
-            if self._is_deaf or self._transport.is_closing():
+            if self._ignores_input or self._transport.is_closing():
                 return  # what comes after the last answer is nobody's
         self._flush()  # a key update of the peer is answered
 
     def _read_rest(self) -> None:
         """Go on with what came before the pause."""
-        if self._is_paused or self._is_deaf or self._transport.is_closing():
+        if self._is_paused or self._ignores_input or self._transport.is_closing():
             return
         try:
             self._read()
@@ -184,7 +184,7 @@ class TlsLayer(asyncio.Protocol):
 
     def write(self, data: bytes | memoryview) -> None:
         """Encrypt and send."""
-        if self._is_deaf or self._transport.is_closing():
+        if self._ignores_input or self._transport.is_closing():
             return
         if len(data) <= _PIECE:
             self._session.write(data)
@@ -196,22 +196,22 @@ class TlsLayer(asyncio.Protocol):
             self._transport.write(self._outgoing.read())
 
     def write_eof(self) -> None:
-        """Say goodbye; whatever still comes is thrown away unread until somebody closes."""
-        if not self._is_deaf and not self._transport.is_closing():
-            self._say_goodbye()
-            self._is_deaf = True
+        """Send close_notify; what still arrives is dropped until the connection is closed."""
+        if not self._ignores_input and not self._transport.is_closing():
+            self._send_close_notify()
+            self._ignores_input = True
             if self._is_paused:
                 self.resume_reading()
 
     def close(self) -> None:
-        """Say goodbye and hang up once everything is sent."""
+        """Send close_notify, and close once everything is sent."""
         if self._transport.is_closing():
             return
-        if not self._is_deaf:
-            self._say_goodbye()
+        if not self._ignores_input:
+            self._send_close_notify()
         self._transport.close()
 
-    def _say_goodbye(self) -> None:
+    def _send_close_notify(self) -> None:
         with suppress(ssl.SSLError):  # the peer has not said goodbye yet, and need not
             self._session.unwrap()
         self._flush()
@@ -233,7 +233,7 @@ class TlsLayer(asyncio.Protocol):
         """Go on; what waited comes soon, not now."""
         self._is_paused = False
         self._transport.resume_reading()
-        if not self._is_deaf and (self._incoming.pending or self._session.pending()):
+        if not self._ignores_input and (self._incoming.pending or self._session.pending()):
             self._loop.call_soon(self._read_rest)
 
     def set_write_buffer_limits(self, high: int | None = None) -> None:

@@ -13,7 +13,7 @@ from quarterdeck.apiserver.admission.attributes import (
     GroupVersionResource,
     Served,
 )
-from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
+from quarterdeck.apiserver.auth.attributes import AccessAttributes as AccessQuestion
 from quarterdeck.apiserver.auth.user import UserInfo
 
 Json = dict[str, Any]

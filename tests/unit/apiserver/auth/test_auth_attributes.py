@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quarterdeck.apiserver.auth.attributes import (
-    Attributes,
+    AccessAttributes,
     forbidden_error,
     name_in_field_selector,
     path_attributes,
@@ -97,7 +97,7 @@ def test_refusals_cannot_carry_markup() -> None:
 
 def test_details_name_the_object() -> None:
     error = forbidden_error(
-        Attributes(user=ALICE, verb="get", group="apps", resource="deployments", name="x")
+        AccessAttributes(user=ALICE, verb="get", group="apps", resource="deployments", name="x")
     )
     assert (error.code, error.reason) == (403, "Forbidden")
     assert error.details == {"name": "x", "group": "apps", "kind": "deployments"}

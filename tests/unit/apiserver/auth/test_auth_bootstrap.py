@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quarterdeck.apiserver.auth.attributes import Attributes, path_attributes
+from quarterdeck.apiserver.auth.attributes import AccessAttributes, path_attributes
 from quarterdeck.apiserver.auth.bootstrap import bootstrap_objects, selects, settle
 from quarterdeck.apiserver.auth.rbac import RESOURCES, Authorizer
 from quarterdeck.apiserver.auth.user import UserInfo
@@ -88,7 +88,9 @@ def test_bootstrap_is_already_aggregated() -> None:
 def test_view_edit_and_admin_build_on_each_other(
     fresh: Authorizer, role: str, verb: str, group: str, resource: str, allowed: bool
 ) -> None:
-    question = Attributes(user=UserInfo(role), verb=verb, group=group, resource=resource, namespace="ns")
+    question = AccessAttributes(
+        user=UserInfo(role), verb=verb, group=group, resource=resource, namespace="ns"
+    )
     assert fresh.authorize(question).allowed is allowed
 
 
@@ -101,7 +103,7 @@ def test_every_authenticated_user_may_discover_and_ask_about_itself(fresh: Autho
         ("authorization.k8s.io", "selfsubjectrulesreviews"),
         ("authentication.k8s.io", "selfsubjectreviews"),
     ):
-        question = Attributes(user=user, verb="create", group=group, resource=resource)
+        question = AccessAttributes(user=user, verb="create", group=group, resource=resource)
         assert fresh.authorize(question).allowed
     assert not fresh.authorize(path_attributes(user, "get", "/metrics")).allowed
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.apiserver.auth.coverage import uncovered
-from quarterdeck.apiserver.auth.rule import Rule
+from quarterdeck.apiserver.auth.rule import PolicyRule
 
 VERBS = st.sampled_from(["get", "list", "*"])
 GROUPS = st.sampled_from(["", "apps", "*"])
@@ -21,25 +21,29 @@ def members(values: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[str, ...]
 
 RULES = st.one_of(
     st.builds(
-        Rule, verbs=members(VERBS), groups=members(GROUPS), resources=members(RESOURCES), names=members(NAMES)
+        PolicyRule,
+        verbs=members(VERBS),
+        groups=members(GROUPS),
+        resources=members(RESOURCES),
+        names=members(NAMES),
     ),
-    st.builds(Rule, verbs=members(VERBS), paths=members(PATHS)),
+    st.builds(PolicyRule, verbs=members(VERBS), paths=members(PATHS)),
 )
 
 
-def permissions(rule: Rule) -> Iterator[Rule]:
+def permissions(rule: PolicyRule) -> Iterator[PolicyRule]:
     for group in rule.groups:
         for resource in rule.resources:
             for verb in rule.verbs:
                 chosen: list[tuple[str, ...]] = [(name,) for name in rule.names] or [()]
                 for names in chosen:
-                    yield Rule(verbs=(verb,), groups=(group,), resources=(resource,), names=names)
+                    yield PolicyRule(verbs=(verb,), groups=(group,), resources=(resource,), names=names)
     for path in rule.paths:
         for verb in rule.verbs:
-            yield Rule(verbs=(verb,), paths=(path,))
+            yield PolicyRule(verbs=(verb,), paths=(path,))
 
 
-def allows(held: Rule, wanted: Rule) -> bool:
+def allows(held: PolicyRule, wanted: PolicyRule) -> bool:
     if not held.allows_verb(wanted.verbs[0]):
         return False
     if wanted.paths:
@@ -51,7 +55,7 @@ def allows(held: Rule, wanted: Rule) -> bool:
 
 
 @given(st.lists(RULES, max_size=4), RULES)
-def test_what_is_missing_is_what_no_held_rule_allows(owned: list[Rule], wanted: Rule) -> None:
+def test_what_is_missing_is_what_no_held_rule_allows(owned: list[PolicyRule], wanted: PolicyRule) -> None:
     assert uncovered(owned, [wanted]) == [
         each for each in permissions(wanted) if not any(allows(held, each) for held in owned)
     ]
@@ -59,10 +63,10 @@ def test_what_is_missing_is_what_no_held_rule_allows(owned: list[Rule], wanted: 
 
 def test_millions_of_permissions_are_covered_or_missing_as_one() -> None:
     many = tuple(f"n{index}" for index in range(1000))
-    wanted = Rule(verbs=many, groups=many, resources=many, names=many)
-    everything = Rule(verbs=("*",), groups=("*",), resources=("*",))
+    wanted = PolicyRule(verbs=many, groups=many, resources=many, names=many)
+    everything = PolicyRule(verbs=("*",), groups=("*",), resources=("*",))
     assert uncovered([everything], [wanted]) == []
-    almost = Rule(verbs=many[1:], groups=many, resources=many, names=many)
+    almost = PolicyRule(verbs=many[1:], groups=many, resources=many, names=many)
     missing = uncovered([almost], [wanted, wanted])
     assert {rule.verbs for rule in missing} == {("n0",)}
     assert len(missing) < 100_000

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.apiserver.auth.attributes import Attributes, path_attributes
+from quarterdeck.apiserver.auth.attributes import AccessAttributes, path_attributes
 from quarterdeck.apiserver.auth.impersonation import Impersonator, wanted_user
 from quarterdeck.apiserver.auth.rbac import Authorizer
 from quarterdeck.apiserver.auth.user import NODE_NAME, UserInfo
@@ -37,7 +37,7 @@ class World:
         return self
 
     def act(self, *headers: tuple[str, str], verb: str = "list", resource: str = "pods") -> UserInfo:
-        attributes = Attributes(user=self.user, verb=verb, resource=resource, namespace="default")
+        attributes = AccessAttributes(user=self.user, verb=verb, resource=resource, namespace="default")
         return self.impersonator.impersonate(attributes, headers)
 
     def refusal(self, *headers: tuple[str, str], verb: str = "list", resource: str = "pods") -> str:

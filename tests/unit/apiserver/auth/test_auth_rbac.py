@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quarterdeck.apiserver.auth.attributes import Attributes, path_attributes
+from quarterdeck.apiserver.auth.attributes import AccessAttributes, path_attributes
 from quarterdeck.apiserver.auth.rbac import Authorizer
 from quarterdeck.apiserver.auth.rule import parse_rules
 from quarterdeck.apiserver.auth.user import UserInfo
@@ -44,9 +44,11 @@ def rules(*entries: tuple[str, str, str] | tuple[str, str, str, str]) -> Json:
     }
 
 
-def ask(verb: str, resource: str, namespace: str = "", name: str = "", who: UserInfo = BOB) -> Attributes:
+def ask(
+    verb: str, resource: str, namespace: str = "", name: str = "", who: UserInfo = BOB
+) -> AccessAttributes:
     resource, _, subresource = resource.partition("/")
-    return Attributes(
+    return AccessAttributes(
         user=who, verb=verb, resource=resource, subresource=subresource, namespace=namespace, name=name
     )
 
@@ -101,7 +103,7 @@ def test_a_names_rule_needs_the_name(authorizer: Authorizer) -> None:
 
 def test_a_names_rule_covers_a_list_narrowed_to_the_name(authorizer: Authorizer) -> None:
     def narrowed(verb: str, selector: str) -> bool:
-        question = Attributes(
+        question = AccessAttributes(
             user=BOB, verb=verb, resource="configmaps", namespace="ns", field_selector=selector
         )
         return authorizer.authorize(question).allowed
@@ -308,7 +310,7 @@ users = st.builds(
 )
 questions = st.one_of(
     st.builds(
-        Attributes,
+        AccessAttributes,
         user=users,
         verb=st.sampled_from(["get", "list", "create"]),
         group=st.sampled_from(["", "apps"]),
@@ -321,7 +323,7 @@ questions = st.one_of(
 )
 
 
-def _plainly_allowed(state: dict[tuple[str, str, str], Json], question: Attributes) -> bool:
+def _plainly_allowed(state: dict[tuple[str, str, str], Json], question: AccessAttributes) -> bool:
     for (resource, namespace, _), document in state.items():
         if not resource.endswith("bindings") or namespace not in ("", question.namespace):
             continue
@@ -357,9 +359,9 @@ def _plainly_applies(subject: Json, namespace: str, who: UserInfo) -> bool:
 def test_answers_follow_the_rules_through_any_history(history: list[Any]) -> None:
     authorizer = Authorizer()
     state: dict[tuple[str, str, str], Json] = {}
-    asked: list[Attributes] = []
+    asked: list[AccessAttributes] = []
     for step in history:
-        if isinstance(step, Attributes):
+        if isinstance(step, AccessAttributes):
             asked.append(step)
         else:
             resource, namespace, name, document = step

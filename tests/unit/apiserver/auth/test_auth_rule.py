@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.apiserver.auth.coverage import uncovered
-from quarterdeck.apiserver.auth.rule import FULL_AUTHORITY, Rule, describe, parse_rules
+from quarterdeck.apiserver.auth.rule import FULL_AUTHORITY, PolicyRule, describe, parse_rules
 
 
-def rule(groups: str, resources: str, verbs: str, names: str = "") -> Rule:
-    return Rule(
+def rule(groups: str, resources: str, verbs: str, names: str = "") -> PolicyRule:
+    return PolicyRule(
         groups=tuple(groups.split("|")),
         resources=tuple(resources.split("|")),
         verbs=tuple(verbs.split("|")),
@@ -59,11 +59,11 @@ def test_groups_match_exactly_or_by_star() -> None:
     ],
 )
 def test_paths_match_exactly_or_by_prefix(pattern: str, path: str, allowed: bool) -> None:
-    assert Rule(verbs=("get",), paths=(pattern,)).allows_path(path) is allowed
+    assert PolicyRule(verbs=("get",), paths=(pattern,)).allows_path(path) is allowed
 
 
 def test_a_missing_member_is_an_empty_one() -> None:
-    assert parse_rules([{"verbs": ["get"], "resources": None}]) == (Rule(verbs=("get",)),)
+    assert parse_rules([{"verbs": ["get"], "resources": None}]) == (PolicyRule(verbs=("get",)),)
     assert parse_rules(None) == ()
 
 
@@ -74,7 +74,7 @@ def test_the_text_of_missing_rules_joins_verbs_only() -> None:
         rule("apps|", "deployments|pods/log", "get|list"),
         rule("", "secrets", "get", "one|two"),
         rule("", "secrets", "list", "one|two"),
-        Rule(verbs=("get", "post"), paths=("/a",)),
+        PolicyRule(verbs=("get", "post"), paths=("/a",)),
     ]
     assert describe(uncovered(owned, wanted)) == [
         '{APIGroups:[""], Resources:["deployments"], Verbs:["get" "list"]}',
@@ -101,12 +101,12 @@ def test_the_text_of_missing_rules_joins_verbs_only() -> None:
         (rule("", "pods", "get", "a"), rule("", "pods", "get"), False),
         (rule("", "pods", "get", "a"), rule("", "pods", "get", "a"), True),
         (rule("", "pods", "get"), rule("", "pods", "get", "a"), True),
-        (Rule(verbs=("get",), paths=("/a*",)), Rule(verbs=("get",), paths=("/ab",)), True),
-        (Rule(verbs=("get",), paths=("/a*",)), Rule(verbs=("get",), paths=("/ab*",)), True),
-        (Rule(verbs=("get",), paths=("/a",)), Rule(verbs=("get",), paths=("*",)), False),
+        (PolicyRule(verbs=("get",), paths=("/a*",)), PolicyRule(verbs=("get",), paths=("/ab",)), True),
+        (PolicyRule(verbs=("get",), paths=("/a*",)), PolicyRule(verbs=("get",), paths=("/ab*",)), True),
+        (PolicyRule(verbs=("get",), paths=("/a",)), PolicyRule(verbs=("get",), paths=("*",)), False),
     ],
 )
-def test_coverage(own: Rule, wanted: Rule, is_covered: bool) -> None:
+def test_coverage(own: PolicyRule, wanted: PolicyRule, is_covered: bool) -> None:
     assert (not uncovered([own], [wanted])) is is_covered
 
 
@@ -115,7 +115,7 @@ def _words(*words: str) -> st.SearchStrategy[tuple[str, ...]]:
 
 
 resource_rules = st.builds(
-    Rule,
+    PolicyRule,
     verbs=_words("get", "list", "*"),
     groups=_words("", "apps", "*"),
     resources=_words("pods", "pods/log", "*/log", "*", "deployments"),
@@ -124,13 +124,13 @@ resource_rules = st.builds(
 
 
 @given(st.lists(resource_rules, max_size=4))
-def test_everyone_covers_what_they_hold_and_full_authority_covers_all(rules: list[Rule]) -> None:
+def test_everyone_covers_what_they_hold_and_full_authority_covers_all(rules: list[PolicyRule]) -> None:
     assert uncovered(rules, rules) == []
     assert uncovered(FULL_AUTHORITY, rules) == []
 
 
 @given(st.lists(resource_rules, max_size=3), resource_rules, st.sampled_from(["a", "b", "c", ""]))
-def test_what_is_covered_allows_no_more(owned: list[Rule], wanted: Rule, name: str) -> None:
+def test_what_is_covered_allows_no_more(owned: list[PolicyRule], wanted: PolicyRule, name: str) -> None:
     """Any question that a covered rule answers with yes, the owner's rules answer with yes too."""
     if uncovered(owned, [wanted]):
         return
@@ -138,7 +138,7 @@ def test_what_is_covered_allows_no_more(owned: list[Rule], wanted: Rule, name: s
         for group in ("", "apps", "batch"):
             for resource, sub in (("pods", ""), ("pods", "log"), ("deployments", ""), ("x", "log")):
 
-                def allows(rule: Rule) -> bool:
+                def allows(rule: PolicyRule) -> bool:
                     return (
                         rule.allows_verb(verb)  # noqa: B023 - called right below
                         and rule.allows_resource(group, resource, sub)  # noqa: B023

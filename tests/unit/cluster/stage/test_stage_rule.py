@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from quarterdeck.cluster.stage.error import StageError
-from quarterdeck.cluster.stage.rule import Finalizers, Rule, choose, compiled
+from quarterdeck.cluster.stage.rule import Finalizers, StageRule, choose, compiled
 
 POD: dict[str, Any] = {
     "metadata": {"labels": {"app": "x"}, "annotations": {"delay": "90s", "weight": "5"}},
@@ -17,7 +17,7 @@ POD: dict[str, Any] = {
 }
 
 
-def rule(name: str = "s", selector: Any = None, **spec: Any) -> Rule:
+def rule(name: str = "s", selector: Any = None, **spec: Any) -> StageRule:
     reference = {"apiGroup": "v1", "kind": "Pod"}
     document = {
         "metadata": {"name": name},

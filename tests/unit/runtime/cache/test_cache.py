@@ -17,7 +17,7 @@ from quarterdeck.runtime.cache import (
     Index,
     IndexQuery,
     KindOptions,
-    Settings,
+    WatchSettings,
     field,
     keep_only,
     label,
@@ -278,7 +278,7 @@ async def test_an_index_is_asked_in_one_namespace_or_in_all() -> None:
         informer.declare_index(label("app"))
         by_app = label("app")
 
-        async def found(query: IndexQuery, namespace: str = "") -> list[str]:
+        async def found(query: IndexQuery[Any], namespace: str = "") -> list[str]:
             return sorted(w.metadata.name for w in await cache.list(Widget, namespace=namespace, index=query))
 
         await until(lambda: len(list(informer.entries())) == 2)
@@ -329,7 +329,7 @@ async def test_namespaced_cache_watches_each_namespace_and_refuses_others() -> N
 
 
 async def test_all_other_namespaces_are_watched_by_excluding_the_listed_ones() -> None:
-    spaces = {"one": Settings(labels="app=x"), "two": Settings(), ALL_NAMESPACES: Settings()}
+    spaces = {"one": WatchSettings(labels="app=x"), "two": WatchSettings(), ALL_NAMESPACES: WatchSettings()}
     options = CacheOptions(namespaces=spaces)
     async with colored_widgets("a1", namespace="one") as api, running(api.link, options) as cache:
         await api.put(Widget, "a1", "two")
@@ -366,12 +366,12 @@ def test_settings_are_resolved_field_by_field_from_the_most_specific() -> None:
         silence=5,
         bookmarks=False,
         transform=None,
-        namespaces={"a": Settings(labels="space=1", silence=6, resync_period=60)},
+        namespaces={"a": WatchSettings(labels="space=1", silence=6, resync_period=60)},
         by_kind={
             Widget: KindOptions(
                 transform=strip,
                 silence=7,
-                namespaces={"a": Settings(transform=keep_only(["spec"])), "b": Settings()},
+                namespaces={"a": WatchSettings(transform=keep_only(["spec"])), "b": WatchSettings()},
             )
         },
     )

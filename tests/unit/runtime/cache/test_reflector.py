@@ -24,7 +24,7 @@ from quarterdeck.errors import (
 )
 from quarterdeck.runtime.cache import Cache, CacheOptions, HealthState
 from quarterdeck.runtime.cache.reflector import LIST_PACE, LONG_LIST, _is_version_gone
-from quarterdeck.testing import DelayEvents, FaultPlan, LoseEvents, Refuse, RefuseConnection, Rule
+from quarterdeck.testing import DelayEvents, FaultPlan, FaultRule, LoseEvents, Refuse, RefuseConnection
 from tests.unit.runtime.cachekit import Recorder, running, until
 from tests.unit.runtime.runtimewidget import Widget
 from tests.unit.runtime.widgetcluster import (
@@ -216,7 +216,7 @@ async def test_a_watch_that_is_refused_for_good_is_followed_by_a_list(code: int)
 
 
 @pytest.mark.parametrize("error", [BUSY, REFUSED], ids=["429", "refused"])
-async def test_throttled_or_refused_watch_is_resumed_without_a_list(error: Rule) -> None:
+async def test_throttled_or_refused_watch_is_resumed_without_a_list(error: FaultRule) -> None:
     async with widget_cluster("a") as api, running(api.link) as cache:
         recorder = await start(cache)
         await asyncio.sleep(5)

@@ -11,7 +11,7 @@ import pytest
 from quarterdeck.api import Resource
 from quarterdeck.api.k8s.core import ConfigMap, Secret
 from quarterdeck.errors import ConfigError
-from quarterdeck.runtime.cache import KindOptions, Settings
+from quarterdeck.runtime.cache import KindOptions, WatchSettings
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.operator.program import merge_kinds
@@ -37,12 +37,12 @@ def crew(*options: KindOptions) -> list[Operator]:
     return [Caching(f"operator-{number}", {Secret: each}) for number, each in enumerate(options)]
 
 
-KEYS = Settings(fields={"type": "kubernetes.io/ssh-auth"})
+KEYS = WatchSettings(fields={"type": "kubernetes.io/ssh-auth"})
 
 
 def test_namespaces_of_one_kind_add_up() -> None:
     merged = merge_kinds(crew(KindOptions(namespaces=["b", "c"]), KindOptions(namespaces={"a": KEYS})))
-    assert merged[Secret].namespaces == {"a": KEYS, "b": Settings(), "c": Settings()}
+    assert merged[Secret].namespaces == {"a": KEYS, "b": WatchSettings(), "c": WatchSettings()}
 
 
 def test_kinds_of_one_operator_are_its_own() -> None:

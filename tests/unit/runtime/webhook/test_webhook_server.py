@@ -27,10 +27,10 @@ from quarterdeck.runtime.webhook import (
     AdmissionWebhook,
     Defaulter,
     Denied,
-    Rule,
     UrlTarget,
     Validator,
     WebhookOptions,
+    WebhookRule,
     WebhookServer,
     webhook_configurations,
     webhook_path,
@@ -329,7 +329,7 @@ async def test_generated_configurations_make_an_api_server_call_us(tmp_path: Pat
 async def test_a_configuration_carries_every_option() -> None:
     from quarterdeck.api import LabelSelector
 
-    rule = Rule(("example.io",), ("v1",), ("gangs", "gangs/scale"), ("CREATE", "DELETE"), "Namespaced")
+    rule = WebhookRule(("example.io",), ("v1",), ("gangs", "gangs/scale"), ("CREATE", "DELETE"), "Namespaced")
     hook = AdmissionHandler(
         "/x",
         lambda admission: None,

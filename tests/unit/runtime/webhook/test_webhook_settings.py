@@ -6,7 +6,7 @@ import pytest
 
 from quarterdeck.api import GroupVersionKind, Resource
 from quarterdeck.api.k8s import Deployment, Namespace, Pod
-from quarterdeck.runtime.webhook.registration import Rule, Settings, make_settings, rule_for
+from quarterdeck.runtime.webhook.registration import WebhookRule, WebhookSettings, make_settings, rule_for
 
 
 class Widget(Resource, group="example.com", version="v1"):
@@ -34,17 +34,17 @@ def test_a_given_name_is_kept() -> None:
 
 
 def test_the_rule_of_a_kind_is_its_writes() -> None:
-    expected = Rule(("example.com",), ("v1",), ("widgets",), ("CREATE", "UPDATE"), "Namespaced")
+    expected = WebhookRule(("example.com",), ("v1",), ("widgets",), ("CREATE", "UPDATE"), "Namespaced")
     assert make_settings(Widget, "v", {}).rules == (expected,)
 
 
 def test_other_operations_go_into_the_rule() -> None:
     (rule,) = make_settings(Namespace, "v", {"operations": ("DELETE",)}).rules
-    assert rule == Rule(("",), ("v1",), ("namespaces",), ("DELETE",), "Cluster")
+    assert rule == WebhookRule(("",), ("v1",), ("namespaces",), ("DELETE",), "Cluster")
 
 
 def test_given_rules_win() -> None:
-    rules = (Rule(("a",), ("v1",), ("as",)),)
+    rules = (WebhookRule(("a",), ("v1",), ("as",)),)
     assert make_settings(Widget, "v", {"rules": rules, "operations": ("DELETE",)}).rules == rules
 
 
@@ -53,7 +53,7 @@ def test_a_kind_without_a_class_has_no_rule_of_its_own() -> None:
 
 
 def test_without_a_kind_nothing_is_assumed() -> None:
-    assert make_settings(None, "v", {}) == Settings(name="", rules=())
+    assert make_settings(None, "v", {}) == WebhookSettings(name="", rules=())
 
 
 def test_the_defaults_are_the_careful_ones() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from quarterdeck.apiserver.admission.attributes import Decision
-from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
+from quarterdeck.apiserver.auth.attributes import AccessAttributes
 from quarterdeck.errors import QuarterdeckError
 
 from .base import Plugin
@@ -30,7 +30,7 @@ from .podsecurity import PodSecurity, PodSecurityConfiguration
 from .serviceaccount import ServiceAccount
 from .storage import DefaultStorageClass, PersistentVolumeClaimResize, StorageObjectInUseProtection
 
-Authorize = Callable[[AccessQuestion], Decision]
+Authorize = Callable[[AccessAttributes], Decision]
 
 MUTATING_POLICY: Final = "MutatingAdmissionPolicy"
 MUTATING_WEBHOOK: Final = "MutatingAdmissionWebhook"

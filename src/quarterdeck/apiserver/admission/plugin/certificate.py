@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from quarterdeck.apiserver.admission.attributes import Attributes, Decision
-from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
+from quarterdeck.apiserver.auth.attributes import AccessAttributes
 from quarterdeck.apiserver.auth.user import MASTERS
 from quarterdeck.wire import gostyle
 
@@ -24,7 +24,7 @@ _GROUP: Final = "certificates.k8s.io"
 _REQUESTS: Final = "certificatesigningrequests"
 _CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client"
 
-Authorize = Callable[[AccessQuestion], Decision]
+Authorize = Callable[[AccessAttributes], Decision]
 
 
 class _SignerPlugin(Plugin):
@@ -37,7 +37,7 @@ class _SignerPlugin(Plugin):
         domain = signer.partition("/")[0]
         return any(
             self._authorize(
-                AccessQuestion(
+                AccessAttributes(
                     user=attributes.user, verb=verb, group=_GROUP, version="*", resource="signers", name=name
                 )
             ).allowed

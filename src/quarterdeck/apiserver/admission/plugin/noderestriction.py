@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 from quarterdeck.api.jsonobject import Json
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import Attributes, Decision, labels_of
-from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
+from quarterdeck.apiserver.auth.attributes import AccessAttributes
 from quarterdeck.apiserver.auth.user import node_identity
 from quarterdeck.apiserver.builtin.pod.reference import referenced_kind
 from quarterdeck.wire import gostyle
@@ -65,7 +65,7 @@ class NodeRestriction(Plugin):
         | keys("certificates.k8s.io", ("certificatesigningrequests",), (CREATE,))
     )
 
-    def __init__(self, authorize: Callable[[AccessQuestion], Decision]) -> None:
+    def __init__(self, authorize: Callable[[AccessAttributes], Decision]) -> None:
         self._authorize = authorize
 
     def mutate(self, attributes: Attributes) -> None:
@@ -126,7 +126,7 @@ class NodeRestriction(Plugin):
     def _audience_problems(self, attributes: Attributes, pod: Json, audience: str) -> Iterator[str]:
         if audience in _audiences(pod, attributes):
             return
-        question = AccessQuestion(
+        question = AccessAttributes(
             user=attributes.user,
             verb="request-serviceaccounts-token-audience",
             version="v1",

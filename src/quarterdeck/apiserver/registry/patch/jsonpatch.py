@@ -50,7 +50,7 @@ def unknown_fields(operations: list[Operation]) -> list[str]:
 
 
 def apply(document: Any, operations: list[Operation]) -> Any:
-    """A copy of `document` with the operations applied; a client is told nothing about what cannot be."""
+    """A copy of `document` with the operations applied; errors carry no detail, as upstream's."""
     try:
         return apply_json_patch(document, operations)
     except PatchError as error:

@@ -1,4 +1,4 @@
-"""What every step of a write has at hand: its facts, its moment, what it took."""
+"""What every step of a write can use: the request, its time, and what it has allocated."""
 
 from __future__ import annotations
 

@@ -133,5 +133,5 @@ def _validate(obj: Json, context: Context) -> None:
 
 
 def _is_version(text: str) -> bool:
-    """Whether a new object claims to be stored already; what is no version is overlooked."""
+    """Whether a new object claims to be stored already; a version that is no number does not count."""
     return bool(parse_uint(text, 2**64 - 1))

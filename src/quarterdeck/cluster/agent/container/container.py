@@ -1,4 +1,4 @@
-"""Containers by their folders: started, signalled, entered. What a container is, its shim knows."""
+"""Containers by their folders: started, signalled, entered. The shim knows how a container is made."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 NULL: Final = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-"""For programs that are given nothing, or whose words nobody wants."""
+"""/dev/null, for programs without input, or whose output is not kept."""
 
 
 @asynccontextmanager

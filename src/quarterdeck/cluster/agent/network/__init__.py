@@ -1,4 +1,4 @@
-"""A network of the pods' own, which no other network knows of. For root alone.
+"""A network of the pods' own, not routed to any other. For root alone.
 
     netlink   links, addresses and routes, as the kernel is asked for them
     holder    processes that do nothing but keep namespaces alive

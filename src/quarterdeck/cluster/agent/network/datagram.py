@@ -94,7 +94,7 @@ class _Listener(asyncio.DatagramProtocol):
         self._sweeping: asyncio.TimerHandle | None = None
         self._transport: asyncio.DatagramTransport | None = None
         self._sessions: Final[dict[Place, _Session]] = {}
-        """By client; who was heard of last is last."""
+        """By client, the one with the latest datagram last."""
         self._opening: Final[set[asyncio.Task[None]]] = set()
 
     @property

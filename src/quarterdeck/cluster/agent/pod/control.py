@@ -363,6 +363,6 @@ class ContainerControl:
             await asyncio.sleep(min(left, _LOOK_SECONDS))
 
     def told_backoff(self, run: Run) -> bool:
-        """Whether the waiting after a run was told already; it is now."""
+        """Whether the back-off after a run was reported already; marks it as reported."""
         is_told, self._told_backoff = self._told_backoff == run.number, run.number
         return is_told

@@ -52,7 +52,7 @@ class PodResize:
         tell: PodEvents,
         wake: Callable[[Iterable[str]], None],
     ) -> None:
-        """``wake`` is told of other pods that were given what they waited for."""
+        """``wake`` is called with other pods that got the resources they waited for."""
         self._allocations: Final = allocations
         self._folder: Final = folder
         self._tell: Final = tell

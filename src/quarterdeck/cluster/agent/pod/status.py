@@ -128,7 +128,7 @@ def _phase_of(pod: Pod, sight: PodSight) -> str:
 
 
 def _phase_when_stopped(pod: Pod, sight: PodSight) -> str:
-    """The phase of a pod that was told to end: what its containers made of it."""
+    """The phase of a pod that was terminated: by the exit codes of its containers."""
     runs = [sight.of(each).run for each in pod.spec.containers]
     return "Succeeded" if runs and all(run and run.has_succeeded for run in runs) else "Failed"
 

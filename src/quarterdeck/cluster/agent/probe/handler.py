@@ -130,7 +130,7 @@ async def get_http(
 
 
 def response_text(answer: Answer) -> str:
-    """What an answer says, as far as it can be told."""
+    """The body of an answer as text, as far as it can be decoded."""
     return answer.body[:_OUTPUT_LIMIT].decode(errors="replace")
 
 

@@ -11,8 +11,6 @@ from quarterdeck.api import value_or
 from quarterdeck.api.k8s import Probe
 from quarterdeck.cluster.agent.probe.handler import HandlerFailure
 
-ProbeKind = str
-"""``Startup``, ``Liveness`` or ``Readiness``, as events have it."""
 DEFAULT_PERIOD: Final = 10
 DEFAULT_TIMEOUT: Final = 1
 DEFAULT_SUCCESSES: Final = 1

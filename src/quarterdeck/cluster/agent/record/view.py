@@ -85,13 +85,13 @@ class PodSight(msgspec.Struct, frozen=True, kw_only=True):
 
     containers: Mapping[str, ContainerView]
     now: float
-    """Seconds since 1970, for what is told."""
+    """Seconds since 1970, as status fields have it."""
     steady: float
     """Seconds of a clock that is never set, for what is waited for."""
     has_network: bool = False
     """Whether address, folders and volumes are there."""
     is_stopping: bool = False
-    """Whether the pod has been told to end."""
+    """Whether the pod is being terminated."""
 
     def of(self, container: AnyContainer) -> ContainerView:
         """A container's part."""

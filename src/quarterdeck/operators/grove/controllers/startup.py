@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.api import Scheme
 from quarterdeck.client import Client
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.grove import names

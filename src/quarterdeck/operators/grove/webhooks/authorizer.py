@@ -14,19 +14,21 @@ from quarterdeck.operators.grove.logic.authorization import Decision, Request, d
 from quarterdeck.runtime.webhook import AdmissionWebhook
 from quarterdeck.runtime.webhook.admission import Admission, Denied
 from quarterdeck.runtime.webhook.handler import AdmissionHandler, Handle
-from quarterdeck.runtime.webhook.registration import Rule, SettingsOptions
+from quarterdeck.runtime.webhook.registration import SettingsOptions, WebhookRule
 
 from .state import ClusterReader
 
 _CHANGE: Final = ("UPDATE", "DELETE")
 _ALL: Final = ("CREATE", "UPDATE", "DELETE")
 _RULES: Final = (
-    Rule(("",), ("v1",), ("secrets", "serviceaccounts", "services"), _CHANGE, "Namespaced"),
-    Rule(("",), ("v1",), ("pods",), ("UPDATE",), "Namespaced"),
-    Rule(("rbac.authorization.k8s.io",), ("v1",), ("roles", "rolebindings"), _CHANGE, "Namespaced"),
-    Rule(("autoscaling",), ("v1", "v2"), ("horizontalpodautoscalers",), _CHANGE, "Namespaced"),
-    Rule((names.GROUP,), (names.VERSION,), ("podcliques", "podcliquescalinggroups"), _ALL, "Namespaced"),
-    Rule((names.SCHEDULER_GROUP,), (names.VERSION,), ("podgangs",), _ALL, "Namespaced"),
+    WebhookRule(("",), ("v1",), ("secrets", "serviceaccounts", "services"), _CHANGE, "Namespaced"),
+    WebhookRule(("",), ("v1",), ("pods",), ("UPDATE",), "Namespaced"),
+    WebhookRule(("rbac.authorization.k8s.io",), ("v1",), ("roles", "rolebindings"), _CHANGE, "Namespaced"),
+    WebhookRule(("autoscaling",), ("v1", "v2"), ("horizontalpodautoscalers",), _CHANGE, "Namespaced"),
+    WebhookRule(
+        (names.GROUP,), (names.VERSION,), ("podcliques", "podcliquescalinggroups"), _ALL, "Namespaced"
+    ),
+    WebhookRule((names.SCHEDULER_GROUP,), (names.VERSION,), ("podgangs",), _ALL, "Namespaced"),
 )
 
 

@@ -26,7 +26,7 @@ from quarterdeck.operators.grove.types import PodCliqueSet, TopologyLevel
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter, Validator
 from quarterdeck.runtime.webhook.admission import Admission, deny
-from quarterdeck.runtime.webhook.registration import Rule
+from quarterdeck.runtime.webhook.registration import WebhookRule
 from quarterdeck.wire.fielderror import FieldError, invalid
 from quarterdeck.wire.gostyle import quote
 
@@ -46,7 +46,9 @@ class SetGuard:
 
     def webhooks(self) -> tuple[AdmissionWebhook, ...]:
         """What to serve."""
-        rule = Rule((names.GROUP,), (names.VERSION,), ("podcliquesets",), ("CREATE", "UPDATE"), "Namespaced")
+        rule = WebhookRule(
+            (names.GROUP,), (names.VERSION,), ("podcliquesets",), ("CREATE", "UPDATE"), "Namespaced"
+        )
         return (
             Defaulter(
                 PodCliqueSet,

@@ -11,7 +11,7 @@ from quarterdeck.operators.grove.types import PodCliqueScalingGroup
 from quarterdeck.runtime.webhook import AdmissionWebhook
 from quarterdeck.runtime.webhook.admission import Admission
 from quarterdeck.runtime.webhook.handler import AdmissionHandler
-from quarterdeck.runtime.webhook.registration import Rule
+from quarterdeck.runtime.webhook.registration import WebhookRule
 
 from .state import ClusterReader
 
@@ -34,7 +34,7 @@ class GroupGuard:
 
     def webhooks(self) -> tuple[AdmissionWebhook, ...]:
         """What to serve."""
-        rule = Rule((names.GROUP,), (names.VERSION,), _RESOURCES, ("CREATE", "UPDATE"), "Namespaced")
+        rule = WebhookRule((names.GROUP,), (names.VERSION,), _RESOURCES, ("CREATE", "UPDATE"), "Namespaced")
         return (AdmissionHandler(names.GROUP_PATH, self.review, name=names.GROUP_WEBHOOK, rules=(rule,)),)
 
     async def review(self, admission: Admission) -> None:

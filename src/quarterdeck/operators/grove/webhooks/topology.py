@@ -11,7 +11,7 @@ from quarterdeck.operators.grove.controllers.shared import SharedState
 from quarterdeck.operators.grove.types import ClusterTopologyBinding
 from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
 from quarterdeck.runtime.webhook.admission import Admission, deny
-from quarterdeck.runtime.webhook.registration import Rule
+from quarterdeck.runtime.webhook.registration import WebhookRule
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid
 
 
@@ -23,7 +23,7 @@ class TopologyGuard:
 
     def webhooks(self) -> tuple[AdmissionWebhook, ...]:
         """What to serve."""
-        rule = Rule(
+        rule = WebhookRule(
             (names.GROUP,), (names.VERSION,), ("clustertopologybindings",), ("CREATE", "UPDATE"), "Cluster"
         )
         kept = self._shared.topology_labels

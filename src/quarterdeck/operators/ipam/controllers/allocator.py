@@ -22,6 +22,7 @@ from quarterdeck.api.codec import decode
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.index import OWNER, POOL_REF
 from quarterdeck.operators.ipam.logic import claim as words
 from quarterdeck.operators.ipam.logic.claim import Outcome, Refused, Request, Why, choose, read_request
 from quarterdeck.operators.ipam.logic.facts import Member, member_of
@@ -52,7 +53,7 @@ from .announcement import Announcements
 from .claimstatus import ClaimGone, ClaimStatusWriter
 from .creation import SubnetMaker, Taken, Unsettled
 from .loading import TermSource
-from .shared import LOADING_TIMEOUT, OWNER, POOL_REF, SharedState
+from .shared import LOADING_TIMEOUT, SharedState
 from .strict import StrictReservations
 
 ATTEMPTS: Final = 65

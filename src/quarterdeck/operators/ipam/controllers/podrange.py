@@ -18,6 +18,7 @@ from quarterdeck.api.k8s import Node
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import AlreadyExists, ForeignObject, NotFound
 from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.index import POD_RANGES, RANGE_POOLS
 from quarterdeck.operators.ipam.logic.naming import owned_name
 from quarterdeck.operators.ipam.logic.network import Network, parse
 from quarterdeck.operators.ipam.logic.podrange import (
@@ -31,8 +32,6 @@ from quarterdeck.operators.ipam.logic.podrange import (
 )
 from quarterdeck.operators.ipam.settings import PodRangeSettings
 from quarterdeck.operators.ipam.types import SubnetClaim, SubnetClaimSpec, SubnetPool
-from quarterdeck.runtime.cache.entry import Entry
-from quarterdeck.runtime.cache.index import Index
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
@@ -49,14 +48,6 @@ NOT_AVAILABLE: Final = "CIDRNotAvailable"
 _SOON: Final = 1.0
 """Seconds until a Node is looked at again that waits for something that is under way."""
 _WORKERS: Final = 8
-_LABELLED: Final = "yes"
-
-
-def _labelled(entry: Entry) -> tuple[str, ...]:
-    return (_LABELLED,) if names.POD_RANGES_LABEL in entry.labels else ()
-
-
-_RANGE_POOLS: Final[Index[SubnetPool]] = Index("pod-ranges", of_entry=_labelled)
 
 
 class PodRanges(Reconciler[Node]):
@@ -162,7 +153,7 @@ class PodRanges(Reconciler[Node]):
         return set_controller_reference(node, ObjectMeta(name=name, namespace=self._namespace))
 
     def _wish(self, ctx: Context[Node], family: Family, held: Network | None) -> SubnetClaimSpec | None:
-        pools = range_pools(list(ctx.index(SubnetPool, _RANGE_POOLS(_LABELLED, self._namespace))))
+        pools = range_pools(list(ctx.index(SubnetPool, RANGE_POOLS(POD_RANGES, self._namespace))))
         uid = ctx.obj.metadata.uid
         if held is not None:
             pool: RangePool | None = pool_around(pools, held)
@@ -205,7 +196,7 @@ def pod_range_controller(settings: PodRangeSettings) -> Controller[Node]:
         .for_(Node, predicates=[labels_changed | spec_changed("podCIDRs")])
         .owns(SubnetClaim)
         .watches(SubnetPool, to=ranges.waiting, predicates=[generation_changed | labels_changed])
-        .indexes(SubnetPool, _RANGE_POOLS)
+        .indexes(SubnetPool, RANGE_POOLS)
         .rbac(Rule(groups=("",), resources=("nodes",), verbs=("patch",)))
         .options(max_concurrent_reconciles=_WORKERS, field_manager=names.FIELD_MANAGER)
         .build(ranges)

@@ -13,6 +13,7 @@ from quarterdeck.api import ObjectMeta, set_controller_reference, to_dict
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import AlreadyExists, ForeignObject, ignore_not_found
 from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.index import OWNER
 from quarterdeck.operators.ipam.logic.naming import owned_name
 from quarterdeck.operators.ipam.types import (
     SubnetClaim,
@@ -32,7 +33,7 @@ from quarterdeck.runtime.reconcile.ownership import require_ours
 from quarterdeck.runtime.reconcile.result import Requeue, Result, Wait, until_free
 
 from .claimstatus import status_changes
-from .shared import OWNER, SharedState
+from .shared import SharedState
 
 LEAVING: Final = 30.0
 """Seconds until another look at what should be gone; its events come before that."""

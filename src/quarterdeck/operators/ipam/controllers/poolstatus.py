@@ -19,6 +19,7 @@ from quarterdeck.client import Backoff, MergePatch
 from quarterdeck.client.clock import Clock
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.index import PARENT
 from quarterdeck.operators.ipam.logic.facts import Member, version_number
 from quarterdeck.operators.ipam.logic.poolstate import PoolState
 from quarterdeck.operators.ipam.logic.statuscalc import PoolStatus, pool_status, shortened
@@ -36,7 +37,7 @@ from quarterdeck.wire.timeslice import TimeSlice
 from .audit import Auditor
 from .poolevents import OWN_EVENTS, PoolFeed, SubnetFeed
 from .rush import GATHERING, WINDOW
-from .shared import LOADING_TIMEOUT, PARENT, SharedState
+from .shared import LOADING_TIMEOUT, SharedState
 from .subnet import SUBNET_EVENTS
 
 TIMEOUT: Final = 90.0

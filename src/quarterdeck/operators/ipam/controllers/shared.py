@@ -16,6 +16,7 @@ import msgspec
 
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.index import POOL_REF
 from quarterdeck.operators.ipam.logic.facts import Member, member_of, pool_facts, stored_member
 from quarterdeck.operators.ipam.logic.network import Network
 from quarterdeck.operators.ipam.logic.occupancy import Rank
@@ -26,7 +27,6 @@ from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.operators.ipam.settings import IpamSettings
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
 from quarterdeck.runtime.cache import Cache, Entry
-from quarterdeck.runtime.cache.index import Index, field, label, owner_uid
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.source import Channel
 
@@ -35,11 +35,6 @@ from .rush import ClaimRush
 
 LOADING_TIMEOUT: Final = 3600.0
 """Seconds for controllers to have seen everything; a million Subnets take minutes."""
-POOL_REF: Final = field("spec.poolRef")
-"""Claims by their pool."""
-PARENT: Final[Index[SubnetPool]] = label(names.PARENT_LABEL)
-"""Child pools by their parent."""
-OWNER: Final = owner_uid
 
 
 def version_of(entry: Entry) -> int:

@@ -16,7 +16,7 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.nodegroup import names
 
 from .mapping import translate
-from .roundtrip import Entry, Memory, differences, put_memory, restore, take_memory
+from .roundtrip import Difference, Memory, differences, put_memory, restore, take_memory
 from .shape import ShapeError, fit
 from .validity import Violation, violations
 
@@ -144,7 +144,7 @@ def _decide_hybrid(document: Document, unresolved: list[Document]) -> Document:
     return document
 
 
-def _restored(plain: Document, entries: list[Entry] | None, target: str) -> Document:
+def _restored(plain: Document, entries: list[Difference] | None, target: str) -> Document:
     """``plain`` with the entries applied, unless that would break the schema of the target.
 
     A crafted annotation must not smuggle in what the API server would have refused. Objects may break the

@@ -22,18 +22,18 @@ from quarterdeck.operators.nodegroup import names
 Document = dict[str, Any]
 
 
-class Entry(msgspec.Struct, gc=False):
+class Difference(msgspec.Struct, gc=False):
     """One difference; the fields are in the order in which they are written."""
 
     path: str
     """RFC 6901 pointer."""
     value: Any = UNSET
-    """The truth; unset if the field must be deleted."""
+    """The value of the field; unset if it must be deleted."""
     was: Any = UNSET
     """What a plain round trip gives; unset if nothing."""
 
 
-Memory = dict[str, list[Entry]]
+Memory = dict[str, list[Difference]]
 """apiVersion → what objects of that version held."""
 
 MAX_SIZE: Final = 200 * 1024
@@ -45,7 +45,7 @@ CONTAINERD_V2_PATH: Final = "/spec/cri/containerdV2"
 _ROOTS: Final = ("spec", "status")
 
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
-_decode: Final = msgspec.json.Decoder(dict[str, list[Entry]]).decode
+_decode: Final = msgspec.json.Decoder(dict[str, list[Difference]]).decode
 
 
 def take_memory(document: Document) -> tuple[Document, Memory]:
@@ -87,9 +87,9 @@ def _parse(value: Any) -> Memory:
     return memory
 
 
-def differences(truth: Document, returned: Document) -> list[Entry]:
+def differences(truth: Document, returned: Document) -> list[Difference]:
     """Where a plain round trip (``returned``) differs from the object it started with, by path."""
-    entries: list[Entry] = []
+    entries: list[Difference] = []
     for root in _ROOTS:
         _compare(f"/{root}", truth.get(root, UNSET), returned.get(root, UNSET), entries)
     if truth.get("apiVersion") == names.V1:
@@ -97,23 +97,23 @@ def differences(truth: Document, returned: Document) -> list[Entry]:
         if cri.get("type") == names.CONTAINERD_V2:
             entries = [entry for entry in entries if not _is_within(entry.path, CONTAINERD_PATH)]
             found = _cri(returned).get("containerd", UNSET)
-            entries.append(Entry(CONTAINERD_PATH, cri.get("containerd", UNSET), found))
+            entries.append(Difference(CONTAINERD_PATH, cri.get("containerd", UNSET), found))
     entries.sort(key=_path_of)
     return entries
 
 
-def _compare(path: str, truth: Any, returned: Any, entries: list[Entry]) -> None:
+def _compare(path: str, truth: Any, returned: Any, entries: list[Difference]) -> None:
     if truth is returned:
         return
     if type(truth) is not dict or type(returned) is not dict:
         if not are_equal(truth, returned):
-            entries.append(Entry(path, truth, returned))
+            entries.append(Difference(path, truth, returned))
         return
     known = 0
     for key, value in truth.items():
         other = returned.get(key, UNSET)
         if other is UNSET:
-            entries.append(Entry(f"{path}/{_escape(key)}", value))
+            entries.append(Difference(f"{path}/{_escape(key)}", value))
             continue
         known += 1
         if other is not value:
@@ -121,14 +121,14 @@ def _compare(path: str, truth: Any, returned: Any, entries: list[Entry]) -> None
     if known < len(returned):
         for key, value in returned.items():
             if key not in truth:
-                entries.append(Entry(f"{path}/{_escape(key)}", UNSET, value))
+                entries.append(Difference(f"{path}/{_escape(key)}", UNSET, value))
 
 
-def _path_of(entry: Entry) -> str:
+def _path_of(entry: Difference) -> str:
     return entry.path
 
 
-def restore(document: Document, entries: list[Entry]) -> Document:
+def restore(document: Document, entries: list[Difference]) -> Document:
     """The document with every entry applied whose ``was`` still holds; ``document`` is not changed."""
     tree = _Tree(document)
     for entry in _restore_cri(tree, entries):
@@ -142,7 +142,7 @@ def restore(document: Document, entries: list[Entry]) -> Document:
     return tree.root
 
 
-def _restore_cri(tree: _Tree, entries: list[Entry]) -> list[Entry]:
+def _restore_cri(tree: _Tree, entries: list[Difference]) -> list[Difference]:
     """Treat ContainerdV2, which old versions call Containerd; gives the entries left to apply."""
     by_path = {entry.path: entry for entry in reversed(entries)}  # of several the first counts
     kind, guard = by_path.get(TYPE_PATH), by_path.get(CONTAINERD_PATH)

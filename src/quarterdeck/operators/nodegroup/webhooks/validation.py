@@ -23,7 +23,7 @@ from quarterdeck.operators.nodegroup.logic.conversion import (
 from quarterdeck.operators.nodegroup.logic.policy import Change, ClusterState, Known, Verdict
 from quarterdeck.runtime.webhook.admission import Admission
 from quarterdeck.runtime.webhook.handler import AdmissionHandler
-from quarterdeck.runtime.webhook.registration import Rule
+from quarterdeck.runtime.webhook.registration import WebhookRule
 
 from .document import read_without_status
 from .state import ClusterReader
@@ -61,9 +61,9 @@ def simple_webhook(cluster: ClusterReader) -> AdmissionHandler:
     )
 
 
-def _rule(*operations: str) -> Rule:
+def _rule(*operations: str) -> WebhookRule:
     # Every version, as the hooks before had it: a request is judged in its v1 form whoever converts it.
-    return Rule((names.GROUP,), ("*",), ("nodegroups",), operations, "Cluster")
+    return WebhookRule((names.GROUP,), ("*",), ("nodegroups",), operations, "Cluster")
 
 
 def _answer(admission: Admission, verdict: Verdict) -> None:

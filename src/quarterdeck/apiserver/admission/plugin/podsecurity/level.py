@@ -55,7 +55,7 @@ def minor_of(version: str) -> int | None:
 
 
 def policy_of(labels: Mapping[str, str], defaults: Policy = NO_DEMANDS) -> tuple[Policy, list[FieldError]]:
-    """The policy that labels ask for, the defaults where they are silent, and what is wrong with them.
+    """The policy that labels ask for, the defaults where there is no label, and what is wrong with them.
 
     A level that cannot be read is the strictest for enforce and none for audit and warn.
     """

@@ -41,7 +41,7 @@ def whole_at(document: Any, *path: str) -> int | None:
 
 
 def flag_at(document: Any, *path: str) -> bool:
-    """The truth at a path; false if it is not there."""
+    """The boolean at a path; false if it is not there."""
     found = _at(document, path)
     if found is not None and not isinstance(found, bool):
         raise _wrong(path, "true or false")
