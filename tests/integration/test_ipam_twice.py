@@ -268,8 +268,8 @@ async def test_a_block_whose_subnet_is_back_with_a_backup_is_not_given_again(tmp
             await client.delete(Subnet, "hand", SPACE)
             await operator.settle()
             link = operator.link
-            reads = {"verbs": frozenset({"get"}), "resources": frozenset({"subnets.plexaubnet.io"})}
-            link.plan = FaultPlan(1, Latency((30.0, 30.0), **reads))
+            verbs, resources = frozenset({"get"}), frozenset({"subnets.plexaubnet.io"})
+            link.plan = FaultPlan(1, Latency((30.0, 30.0), verbs=verbs, resources=resources))
             await cluster.restore(tmp_path / "backup")
             await asyncio.sleep(5)
             await client.create(claim("half", 25, of="small"))
