@@ -278,3 +278,22 @@ async def test_a_block_whose_subnet_is_back_with_a_backup_is_not_given_again(tmp
             await asyncio.sleep(60)
             assert (await outcome(client, "half"))[0] == "Error"
             assert await broken(client) == []
+
+
+async def test_a_claim_whose_status_is_lost_with_a_backup_is_bound_again(tmp_path: Path) -> None:
+    """Its spec is the same, so its generation is; only its version says that it was bound in vain."""
+    server = ServerOptions(data_dir=tmp_path / "data", durability=Durability.NORMAL)
+    async with ipam_cluster(server=server) as cluster:
+        operator, client = Operator(cluster), cluster.client
+        await client.create(pool("small", "192.168.0.0/24"))
+        await client.create(claim("a", of="small"))
+        cluster.backup(tmp_path / "backup")
+        async with operator.running():
+            await operator.settle()
+            assert (await outcome(client, "a"))[0] == "Bound"
+            await cluster.restore(tmp_path / "backup")
+            assert (await outcome(client, "a"))[0] == ""
+            await asyncio.sleep(10)
+            await operator.settle()
+            assert (await outcome(client, "a"))[0] == "Bound"
+            assert await broken(client) == []
