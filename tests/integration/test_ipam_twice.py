@@ -287,6 +287,7 @@ async def test_a_claim_whose_status_is_lost_with_a_backup_is_bound_again(tmp_pat
         operator, client = Operator(cluster), cluster.client
         await client.create(pool("small", "192.168.0.0/24"))
         await client.create(claim("a", of="small"))
+        await client.create(subnet("left", "192.168.0.0/24", of="small", cluster="a"))
         cluster.backup(tmp_path / "backup")
         async with operator.running():
             await operator.settle()

@@ -53,7 +53,7 @@ class ObjectEvent(Generic[T]):
 
     @property
     def is_rewound(self) -> bool:
-        """An update to an older state: the server went back to a backup, and what was written since is lost."""
+        """An update to an older state: the server went back to a backup, what was written since is lost."""
         old, new = self.old, self.new
         return old is not None and new is not None and is_newer(old.resource_version, new.resource_version)
 
