@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from quarterdeck.runtime.controller.predicate import object_matches
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.source import FunctionSource, SourceContext
 from quarterdeck.runtime.health.check import HealthChecks
-from quarterdeck.runtime.loop.supervision import Policy, Stray
+from quarterdeck.runtime.loop.supervision import Loop, Policy, Stray, end_all
 from quarterdeck.runtime.manager.cluster import Cluster, ClusterEvent
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
@@ -53,6 +54,21 @@ async def await_a_cancelled_task() -> None:
     await task
 
 
+async def cancel_itself() -> None:
+    """The task that runs the hook, which is none of the hook's business."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+
+
+async def leave_a_cancellation() -> None:
+    """As timeouts of libraries do that know nothing of ``uncancel``; then one comes that nobody asked for."""
+    with suppress(asyncio.CancelledError):
+        await cancel_itself()
+    await await_a_cancelled_task()
+
+
 async def hang() -> None:
     await asyncio.get_running_loop().create_future()
 
@@ -66,6 +82,8 @@ RAISED: dict[str, type[BaseException]] = {
 }
 AWAITED: dict[str, Callable[[], Awaitable[None]]] = {
     "awaits a cancelled task": await_a_cancelled_task,
+    "cancels itself": cancel_itself,
+    "leaves a cancellation": leave_a_cancellation,
     "hangs": hang,
 }
 GARBAGE = object()
@@ -386,3 +404,21 @@ async def test_a_webhook_that_fails_refuses_and_answers_the_next(
         assert answer["status"]["message"]
     assert (await _review(endpoint))["allowed"]
     assert metrics.webhook_panics.value == (0 if fault == "hangs" else 2)
+
+
+@pytest.mark.parametrize("policy", [Policy.RESTART, Policy.ISOLATE, Policy.STOP])
+async def test_a_loop_that_fails_while_it_is_ended_ends(policy: Policy) -> None:
+    begun: list[None] = []
+
+    async def run() -> None:
+        begun.append(None)
+        try:
+            await hang()
+        finally:
+            raise KeyError("its clean-up fails")
+
+    task = asyncio.ensure_future(Loop("untidy", run, policy=policy).run())
+    await asyncio.sleep(1)
+    await end_all([task])
+    assert task.done()
+    assert len(begun) == 1

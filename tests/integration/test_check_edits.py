@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from quarterdeck.api.k8s import ConfigMap, Secret
+from quarterdeck.api import DynamicObject
+from quarterdeck.api.k8s import ConfigMap, Node, Secret
 from quarterdeck.cli.check.command import find_broken
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.operators.ipam.logic.invariant import INVARIANTS as OF_IPAM
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool, SubnetPoolClaim
 from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.nodegroup.assembly import NodeGroupOperator
+from quarterdeck.operators.nodegroup.logic.invariant import INVARIANTS as OF_NODEGROUP
+from quarterdeck.operators.nodegroup.types import NodeGroup
 from quarterdeck.operators.trainer.logic.invariant import INVARIANTS as OF_TRAINER
 from quarterdeck.operators.trainer.types import TrainingRuntime, TrainJob
+from quarterdeck.testing import OperatorRun, TestCluster
 
 from . import ipamkit
 from .trainercases import TORCH
@@ -168,3 +174,110 @@ async def test_ipam_after(kind: str) -> None:
             await IPAM[kind](client)
             await operator.settle()
             assert await find_broken(client, OF_IPAM, settle=1.0) == []
+
+
+GROUP: Any = {
+    "apiVersion": "deckhouse.io/v1",
+    "kind": "NodeGroup",
+    "metadata": {"name": "gpu"},
+    "spec": {
+        "nodeType": "CloudEphemeral",
+        "cloudInstances": {
+            "minPerZone": 2,
+            "maxPerZone": 3,
+            "zones": ["a", "b"],
+            "classReference": {"kind": "AWSInstanceClass", "name": "w"},
+        },
+    },
+}
+
+
+def group(**instances: Any) -> Edit:
+    async def edit(client: Client) -> object:
+        found = await client.get(NodeGroup, "gpu")
+        return await client.patch(found, MergePatch({"spec": {"cloudInstances": instances}}))
+
+    return edit
+
+
+def node(change: Any, name: str = "gpu-a-0") -> Edit:
+    async def edit(client: Client) -> object:
+        return await client.patch(await client.get(Node, name), MergePatch({"metadata": change}))
+
+    return edit
+
+
+async def take_a_name(client: Client) -> None:
+    await client.delete(Node, "gpu-b-1")
+    await client.create(Node.from_dict({"metadata": {"name": "gpu-b-1"}}))
+
+
+NODES: dict[str, Edit] = {
+    "more nodes": group(minPerZone=3),
+    "fewer nodes": group(minPerZone=0, maxPerZone=1),
+    "another zone": group(zones=["b", "c"]),
+    "no zones": group(zones=None),
+    "a node deleted": lambda client: client.delete(Node, "gpu-a-1"),
+    "a label taken off": node({"labels": {"node.deckhouse.io/group": None}}),
+    "a node in another zone": node({"labels": {"topology.kubernetes.io/zone": "b"}}),
+    "a node deleted and held": each(
+        node({"finalizers": ["example.io/keep"]}), lambda client: client.delete(Node, "gpu-a-0")
+    ),
+    "a node of somebody else": take_a_name,
+    "the group deleted": lambda client: client.delete(NodeGroup, "gpu"),
+    "the group deleted in the foreground": lambda client: client.delete(
+        NodeGroup, "gpu", propagation="Foreground"
+    ),
+}
+
+
+@asynccontextmanager
+async def nodes() -> AsyncIterator[tuple[Client, OperatorRun]]:
+    async with TestCluster(crds=[NodeGroup], controllers=True) as cluster:
+        operator = OperatorRun(cluster, NodeGroupOperator(), name="nodegroup", is_embedded=True)
+        async with operator.running():
+            await cluster.client.create(DynamicObject(GROUP))
+            await operator.settle()
+            assert len((await cluster.client.list(Node)).items) == 4
+            assert await find_broken(cluster.client, OF_NODEGROUP, settle=1.0) == []
+            yield cluster.client, operator
+
+
+@pytest.mark.parametrize("kind", NODES)
+async def test_nodegroups_after(kind: str) -> None:
+    async with nodes() as (client, operator):
+        await NODES[kind](client)
+        await operator.settle()
+        assert await find_broken(client, OF_NODEGROUP, settle=1.0) == []
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        (
+            lambda client: client.delete(Node, "gpu-a-1"),
+            ["nodes-counted: NodeGroup gpu", "within-range: NodeGroup gpu"],
+        ),
+        (group(zones=["b"]), ["within-range: NodeGroup gpu", "within-range: NodeGroup gpu"]),
+        (
+            node({"labels": {"node.deckhouse.io/group": "other"}}),
+            ["nodes-counted: NodeGroup gpu", "own-nodes: Node gpu-a-0"],
+        ),
+        (
+            lambda client: client.delete(NodeGroup, "gpu", propagation="Orphan"),
+            [f"own-nodes: Node gpu-{name}" for name in ("a-0", "a-1", "b-0", "b-1")],
+        ),
+    ],
+)
+async def test_nodegroups_that_nobody_looks_after_are_found(edit: Edit, expected: list[str]) -> None:
+    async with TestCluster(crds=[NodeGroup]) as cluster:
+        operator = OperatorRun(cluster, NodeGroupOperator(), name="nodegroup", is_embedded=True)
+        async with operator.running():
+            await cluster.client.create(DynamicObject(GROUP))
+            await operator.settle()
+        await edit(cluster.client)
+        if expected[0].startswith("own-nodes"):  # nobody orphans, nobody collects
+            found = await cluster.client.get(NodeGroup, "gpu")
+            await cluster.client.patch(found, MergePatch({"metadata": {"finalizers": None}}))
+        broken = await find_broken(cluster.client, OF_NODEGROUP, settle=0.0)
+        assert [f"{each.invariant.partition('/')[2]}: {each.object}" for each in broken] == expected

@@ -223,6 +223,10 @@ class World:
         metadata = self.row.owner["metadata"]
         return await self.client.get(self.owner_kind, metadata["name"], metadata.get("namespace", ""))
 
+    async def said(self) -> str:
+        """What the status of the owner says."""
+        return str((await self.owner()).to_dict().get("status"))
+
     async def make_owner(self) -> None:
         await self.client.create(DynamicObject(self.row.owner))
 
@@ -384,14 +388,19 @@ async def test_a_name_that_is_somebody_elses_is_left_to_it(kind: str, is_owned: 
             whose = "ConfigMap keeper" if is_owned and row.space else "nobody"
             assert found.told(theirs.metadata.name), found.operator.events.events
             assert any(whose in each for each in found.told(theirs.metadata.name))
-            if row.kind not in (Node, PodGroup):
-                said = str((await found.owner()).to_dict().get("status"))
-                assert theirs.metadata.name in said
-                assert whose in said
+            said = await found.said()
+            assert theirs.metadata.name in said
+            assert whose in said
         assert essence(await found.read(theirs.metadata.name)) == kept
         await found.client.delete(theirs, grace_period=0)
         if row.kind is not Subnet:
             await found.own()
+        if row.is_refused:
+
+            async def is_taken_back() -> bool:
+                return whose not in await found.said()
+
+            await eventually(is_taken_back, timeout=100.0, interval=1.0)
 
 
 async def test_a_service_of_ones_own_does_not_keep_a_jobset_from_its_jobs() -> None:

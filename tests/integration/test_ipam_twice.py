@@ -269,8 +269,8 @@ async def test_a_block_whose_subnet_is_back_with_a_backup_is_not_given_again(tmp
             await client.delete(Subnet, "hand", SPACE)
             await operator.settle()
             link = operator.link
-            reads = {"verbs": frozenset({"get"}), "resources": frozenset({"subnets.plexaubnet.io"})}
-            link.plan = FaultPlan(1, Latency((30.0, 30.0), **reads))
+            verbs, resources = frozenset({"get"}), frozenset({"subnets.plexaubnet.io"})
+            link.plan = FaultPlan(1, Latency((30.0, 30.0), verbs=verbs, resources=resources))
             await cluster.restore(tmp_path / "backup")
             await asyncio.sleep(5)
             await client.create(claim("half", 25, of="small"))
@@ -278,4 +278,24 @@ async def test_a_block_whose_subnet_is_back_with_a_backup_is_not_given_again(tmp
             assert (await outcome(client, "half"))[0] != "Bound"
             await asyncio.sleep(60)
             assert (await outcome(client, "half"))[0] == "Error"
+            assert await broken(client) == []
+
+
+async def test_a_claim_whose_status_is_lost_with_a_backup_is_bound_again(tmp_path: Path) -> None:
+    """Its spec is the same, so its generation is; only its version says that it was bound in vain."""
+    server = ServerOptions(data_dir=tmp_path / "data", durability=Durability.NORMAL)
+    async with ipam_cluster(server=server) as cluster:
+        operator, client = Operator(cluster), cluster.client
+        await client.create(pool("small", "192.168.0.0/24"))
+        await client.create(claim("a", of="small"))
+        await client.create(subnet("left", "192.168.0.0/24", of="small", cluster="a"))
+        cluster.backup(tmp_path / "backup")
+        async with operator.running():
+            await operator.settle()
+            assert (await outcome(client, "a"))[0] == "Bound"
+            await cluster.restore(tmp_path / "backup")
+            assert (await outcome(client, "a"))[0] == ""
+            await asyncio.sleep(10)
+            await operator.settle()
+            assert (await outcome(client, "a"))[0] == "Bound"
             assert await broken(client) == []

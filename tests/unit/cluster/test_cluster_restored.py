@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,10 +35,10 @@ async def cluster(tmp_path: Path) -> AsyncIterator[TestCluster]:
         yield made
 
 
-def large(name: str, node: str = NODE, **spec: object) -> DynamicObject:
+def large(name: str, node: str = NODE, **spec: Any) -> DynamicObject:
     """A pod that takes a whole node."""
     containers = [{"name": "c", "image": "x", "resources": GPUS}]
-    return pod(name, containers=containers, **{"nodeName": node, **spec})
+    return pod(name, containers=containers, nodeName=node, **spec)
 
 
 async def bind(cluster: TestCluster, name: str, node: str = NODE) -> None:

@@ -87,9 +87,9 @@ NODE_GROUP_LABEL: Final = "node-group"
 """Label of MachineDeployments and of Machines of Cluster API."""
 TO_BE_DELETED_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
 SIMULATED_LABEL: Final = "quarterdeck.dev/simulated"
-NODE_NAME_TAKEN: Final = "NodeNameTaken"
-"""Reason of an event: somebody else's Node has the name of a simulated one."""
 """Label of Nodes that the node simulation made, the only ones it removes."""
+NODE_NAME_TAKEN: Final = "NodeNameTaken"
+"""A condition, and the reason of an event: somebody else's Node has the name of a simulated one."""
 
 STANDARD_TAINT_KEYS: Final = frozenset(
     {

@@ -11,6 +11,7 @@ from typing import Final, Generic, TypeVar
 from quarterdeck.api import Key, Writable
 from quarterdeck.runtime.cache.entry import Entry, EntryFactory
 from quarterdeck.runtime.cache.store import Change, Delta
+from quarterdeck.runtime.cache.version import is_newer
 
 T = TypeVar("T")
 
@@ -47,6 +48,12 @@ class ObjectEvent(Generic[T]):
         """An update that changed nothing: a resync, or a re-list of what was known."""
         old, new = self.old, self.new
         return old is not None and new is not None and old.resource_version == new.resource_version
+
+    @property
+    def is_rewound(self) -> bool:
+        """An update to an older state: the server went back to a backup, what was written since is lost."""
+        old, new = self.old, self.new
+        return old is not None and new is not None and is_newer(old.resource_version, new.resource_version)
 
     @property
     def object(self) -> T:

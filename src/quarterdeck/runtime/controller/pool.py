@@ -95,6 +95,11 @@ class WorkerPool:
                     metrics.active_workers.inc()
                 try:
                     await worker.process(key, priority)
+                except asyncio.CancelledError as error:
+                    # If nobody wanted to end us, the hook cancelled its own task; another one takes over.
+                    error.add_note(f"while it worked on {key}")
+                    queue.add(key, rate_limited=True, priority=priority)
+                    raise
                 finally:
                     self.active -= 1
                     if metrics is not None:

@@ -84,12 +84,15 @@ def _combined(name: str, test: Test) -> Predicate:
 
 
 def update_if(test: Callable[[Entry, Entry], bool], name: str = "update_if") -> Predicate:
-    """Let an update pass if ``test(old, new)`` says so; everything else passes."""
+    """Let an update pass if ``test(old, new)`` says so; everything else passes.
+
+    So does an object that a restored server has as it once was: its status is older, too, whatever else is.
+    """
 
     def update(event: ObjectEvent[Any]) -> bool:
         assert event.old is not None
         assert event.new is not None
-        return test(event.old, event.new)
+        return test(event.old, event.new) or event.is_rewound
 
     return Predicate(name, update=update)
 

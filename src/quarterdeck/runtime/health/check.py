@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.loop.supervision import contained
+from quarterdeck.runtime.loop.supervision import contained, isolated
 from quarterdeck.wire.http import Request, Response, text
 
 CHECK_TIMEOUT: Final = 10.0
@@ -106,7 +106,7 @@ class HealthChecks:
             reason = self._checks.get(name, ping)()
             if isawaitable(reason):
                 async with asyncio.timeout(CHECK_TIMEOUT):
-                    reason = await reason
+                    reason = await isolated(reason)
         except TimeoutError:
             return f"no answer within {CHECK_TIMEOUT:.0f} s"
         except BaseException as raised:  # noqa: BLE001  supervision point: a broken check is a failed check

@@ -10,7 +10,8 @@ and ends it, and a declared policy for its failure:
 A failure is whatever comes out of it that its owner did not ask for. That includes what is no ``Exception``:
 a ``CancelledError`` that user code got from a task of its own (it awaited one that somebody cancelled), a
 ``SystemExit``. Such a thing once ended a worker for ever while the process looked healthy. ``contained``
-tells the owner's cancellation from a foreign one: only the former has been asked of the task itself.
+tells the owner's cancellation from a foreign one: only the former has been asked of the task itself. User
+code may also cancel the very task that runs it; so that is never the owner's (``isolated``).
 """
 
 import asyncio
@@ -52,14 +53,50 @@ def contained(raised: BaseException) -> Exception:
     if isinstance(raised, KeyboardInterrupt):
         raise raised
     if isinstance(raised, asyncio.CancelledError):
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
+        if _is_ending():
             raise raised
         stray = Stray("it awaited a task that was cancelled (CancelledError)")
     else:
         stray = Stray(f"it raised {type(raised).__name__}: {raised}".rstrip(": "))
     stray.__cause__ = raised
     return stray
+
+
+async def isolated(run: Awaitable[T], *, name: str | None = None) -> T:
+    """Await user code in a task of its own; raises what it raises, as an error unless that is our own end.
+
+    Whoever cancels that task has not cancelled this one: a hook that cancels the task it runs in, or a
+    timeout of a library that leaves a cancellation behind.
+    """
+
+    async def outcome() -> T | _Raised:
+        try:
+            return await run
+        except BaseException as raised:  # noqa: BLE001  an exit would end the event loop, not this task
+            return _Raised(raised)
+
+    task = asyncio.get_running_loop().create_task(outcome(), name=name)
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError:
+            task.cancel()
+    found = _Raised(asyncio.CancelledError()) if task.cancelled() else task.result()
+    if not isinstance(found, _Raised):
+        return found
+    error = contained(found.error)
+    if error is found.error:
+        raise error
+    raise error from found.error
+
+
+class _Raised:
+    """An exception as a result."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error: Final = error
 
 
 class Policy(Enum):
@@ -110,17 +147,20 @@ class Loop:
         while True:
             try:
                 self.is_alive = True
-                await self._run()
+                await isolated(self._run(), name=self.name)
                 self.last_error = None
                 return
-            except BaseException as raised:  # noqa: BLE001  supervision point
-                error = contained(raised)
+            except Exception as raised:  # noqa: BLE001  supervision point
+                error = raised
             finally:
                 self.is_alive = False
             self.failures += 1
             self.last_error = error
             if self._failed is not None:
                 self._failed(error)
+            if _is_ending():  # it failed while it was ended: that is no reason to begin again
+                self._log.error("loop failed at its end", error, loop=self.name)
+                return
             if self._policy is Policy.STOP:
                 return
             if self._policy is Policy.ISOLATE:
@@ -129,6 +169,11 @@ class Loop:
             wait = self._backoff.next()
             self._log.error("loop failed, starting it again", error, loop=self.name, wait=round(wait, 3))
             await self._clock.sleep(wait)
+
+
+def _is_ending() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def end_all(tasks: Iterable["asyncio.Future[T]"], *, timeout: float = END_TIMEOUT) -> None:

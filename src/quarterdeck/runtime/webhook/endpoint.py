@@ -16,7 +16,7 @@ from quarterdeck.api import encode
 from quarterdeck.api.codec import decode_json
 from quarterdeck.errors import ApiError, QuarterdeckError, SchemaError, Timeout
 from quarterdeck.runtime.log.field import LazyFields, get_logger
-from quarterdeck.runtime.loop.supervision import Stray, contained
+from quarterdeck.runtime.loop.supervision import Stray, contained, isolated
 from quarterdeck.runtime.metrics import Counter
 from quarterdeck.runtime.webhook.admission import Admission, Denied
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook
@@ -77,7 +77,7 @@ class AdmissionEndpoint:
         with LazyFields(lambda: admission.log_fields(self._kind, self._group)):
             try:
                 async with asyncio.timeout(self._webhook.settings.timeout) as limit:
-                    await pending
+                    await isolated(pending)
                 return Response(200, self._accept(version, admission))
             except BaseException as raised:  # noqa: BLE001  supervision point: one request never ends the server
                 error = contained(raised)

@@ -242,6 +242,16 @@ def test_the_engine_is_never_overwritten_once_known_and_foreign_fields_stay() ->
     assert status_of(group=group(status={"engine": "None"}), engine="CAPI")["engine"] == "CAPI"
 
 
+def test_conditions_of_others_stay_and_own_ones_that_no_longer_apply_go() -> None:
+    others = {"type": "NodeNameTaken", "status": "True", "message": "x", "lastTransitionTime": NOW}
+    stale = {"type": "Scaling", "status": "True", "lastTransitionTime": NOW}
+    static = group(status={"conditions": [others, stale]})
+    static["spec"]["nodeType"] = names.STATIC
+    conditions = status_of(group=static)["conditions"]
+    assert conditions[-1] == others
+    assert "Scaling" not in [each["type"] for each in conditions]
+
+
 def test_the_version_of_the_cluster_is_that_of_the_group() -> None:
     assert status_of(kubernetes_version="1.33")["kubernetesVersion"] == "1.33"
     assert status_of(group=group(status={"kubernetesVersion": "1.32"}))["kubernetesVersion"] == "1.32"

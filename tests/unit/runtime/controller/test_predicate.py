@@ -107,6 +107,13 @@ def test_label_matches_looks_at_the_newest_state_of_every_change() -> None:
     assert not predicate(update(web, other))
 
 
+@pytest.mark.parametrize("predicate", [generation_changed, strict_generation_changed, labels_changed])
+def test_an_object_that_a_restored_server_has_as_it_once_was_passes(predicate: Predicate) -> None:
+    first, second = (entry({"generation": 1, "resourceVersion": version}) for version in ("99", "100"))
+    assert not predicate(update(first, second))
+    assert predicate(update(second, first))
+
+
 def test_combinators() -> None:
     yes = Predicate("yes")
     no = ~yes

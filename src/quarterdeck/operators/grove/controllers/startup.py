@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from quarterdeck.api import Scheme
 from quarterdeck.client import Client
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.grove import names

@@ -16,7 +16,7 @@ import msgspec
 
 from quarterdeck.api import DynamicObject, GroupVersionKind, Key
 from quarterdeck.api.k8s import Pod, PriorityClass
-from quarterdeck.client import MergePatch
+from quarterdeck.client import MergePatch, StrategicMergePatch
 from quarterdeck.errors import (
     AlreadyExists,
     ApiError,
@@ -25,6 +25,7 @@ from quarterdeck.errors import (
     NoKindMatch,
     NotFound,
     QuarterdeckError,
+    ignore_not_found,
 )
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.index import PODS_BY_GANG, PODS_BY_GROUP
@@ -43,6 +44,7 @@ from quarterdeck.operators.kai.logic.grouping import (
     pod_patch,
 )
 from quarterdeck.operators.kai.logic.grouping.grove import POD_GANG
+from quarterdeck.operators.kai.logic.podcondition import condition_patch
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import PodGroup
 from quarterdeck.runtime.cache import owned_by
@@ -76,7 +78,7 @@ _CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 
 _RULES: Final = (
     Rule(groups=(POD_GANG.group,), resources=("podgangs",), verbs=("get", "list", "watch")),
-    Rule(groups=("",), resources=("pods",), verbs=("patch",)),
+    Rule(groups=("",), resources=("pods", "pods/status"), verbs=("patch",)),
     Rule(groups=(names.GROUP,), resources=("podgroups",), verbs=("create", "get", "list", "update", "watch")),
 )
 _owners_changed: Final = update_if(
@@ -148,15 +150,29 @@ class PodGrouper(Reconciler[Pod]):
         self._let_go(ctx.key)
         try:
             await self._write_group(ctx, plan)
-        except ForeignObject:
+        except ForeignObject as error:
             self._waiting.setdefault(Key(plan.namespace, plan.name), set()).add(ctx.key)
+            await self._tell_taken(ctx, is_taken=True, message=str(error))
             raise
+        if any((each.type, each.status) == (names.NAME_TAKEN, "True") for each in pod.status.conditions):
+            await self._tell_taken(ctx, is_taken=False, message="the PodGroup is the pod's own")
         patch = pod_patch(pod, plan)
         if patch:
             try:
                 await ctx.patch(pod, MergePatch(patch))
             except NotFound:
                 return
+
+    @staticmethod
+    async def _tell_taken(ctx: Context[Pod], *, is_taken: bool, message: str) -> None:
+        """Say on the pod whether its PodGroup's name is somebody else's."""
+        reason = names.FOREIGN_OBJECT if is_taken else names.OWN_OBJECT
+        patch = condition_patch(
+            ctx.obj, names.NAME_TAKEN, is_true=is_taken, reason=reason, message=message, now=ctx.now()
+        )
+        if patch is not None:
+            with ignore_not_found():
+                ctx.replace(await ctx.client.status.patch(ctx.obj, StrategicMergePatch(patch)))
 
     async def _plan(self, ctx: Context[Pod]) -> GroupPlan:
         pod = ctx.obj

@@ -1,9 +1,9 @@
 """Plays the cloud on an embedded cluster: CloudEphemeral groups get Node objects.
 
 Only nodes that this controller made are ever removed. They are owned by their group, by UID, so that deleting
-a group deletes its nodes; a name that somebody else's Node has is left to it, and told. Static groups with a
-selector take in nodes that belong to nobody. Not for clusters with a real cloud: it is added by
-``quarterdeck up`` only.
+a group deletes its nodes; a name that somebody else's Node has is left to it, with a condition that says so.
+Static groups with a selector take in nodes that belong to nobody. Not for clusters with a real cloud: it is
+added by ``quarterdeck up`` only.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from quarterdeck.errors import AlreadyExists, ForeignObject, NotFound
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.logic.clusterstate import StateError, known_zones
 from quarterdeck.operators.nodegroup.logic.simulation import SimulatedNode, adopts, node_document, plan_nodes
+from quarterdeck.operators.nodegroup.logic.status import with_name_taken
 from quarterdeck.operators.nodegroup.types import NodeGroup
 from quarterdeck.runtime.cache import controlled_by, controller_uid
 from quarterdeck.runtime.controller.builder import Builder
@@ -29,6 +30,7 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.result import Result, Wait, until_free
+from quarterdeck.runtime.reconcile.statuswrite import write_status
 
 
 class NodeSimulator(Reconciler[NodeGroup]):
@@ -62,9 +64,12 @@ class NodeSimulator(Reconciler[NodeGroup]):
                     await ctx.create(Node.from_dict(node_document(group, one)), owner=ctx.obj)
             except ForeignObject as error:
                 taken = error
+        problem = str(taken) if taken is not None else ""
+        status = group.get("status") or {}
+        await write_status(ctx.client, ctx.obj, status, with_name_taken(status, problem, str(ctx.now())))
         if taken is None:
             return None
-        ctx.event("Warning", names.NODE_NAME_TAKEN, str(taken))
+        ctx.event("Warning", names.NODE_NAME_TAKEN, problem)
         return Wait(until_free(taken, Node), reason="name-taken")
 
     async def _adopt(self, ctx: Context[NodeGroup], group: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ GRACE_PERIOD: Final = 300.0
 """Seconds for which a new node counts as ready."""
 MAX_EVENT: Final = 1024
 """Characters of an event's message."""
+_OWN_CONDITIONS: Final = ("Ready", "Updating", "WaitingForDisruptiveApproval", "Error", "Scaling")
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -196,9 +197,21 @@ def _conditions(
     ]
     if is_ephemeral:
         found.append(("Scaling", _is_scaling(facts, status), ""))
-    return [
+    mine = [
         _condition(old.get(kind) or {}, kind, holds, message, facts.now) for kind, holds, message in found
     ]
+    return [*mine, *(item for kind, item in old.items() if kind not in _OWN_CONDITIONS)]
+
+
+def with_name_taken(status: Mapping[str, Any], problem: str, now: str) -> Document:
+    """A status that says why Nodes of the group cannot be made, or no longer."""
+    present = status.get("conditions") or []
+    old: Document = next((item for item in present if item["type"] == names.NODE_NAME_TAKEN), {})
+    if not problem and not old:
+        return {**status}
+    changed = _condition(old, names.NODE_NAME_TAKEN, bool(problem), problem, now)
+    others = [item for item in present if item is not old]
+    return {**status, "conditions": [*others, changed]}
 
 
 def _condition(old: Mapping[str, Any], kind: str, holds: bool, message: str, now: str) -> Document:
