@@ -135,7 +135,7 @@ def _hang_up(connection: http.client.HTTPSConnection) -> None:
 class Ours:
     """The embedded server, without sockets."""
 
-    patience = 3.0
+    patience = 2.0
 
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="histories-")

@@ -32,6 +32,8 @@ _HEADERS: Final = ("Content-Type", "Warning")
 _OLD: Final = re.compile(rb"(resource version: )\d+")
 #: a stream's events are waited for by writing an object; if that is refused, this long
 _QUIET: Final = 0.3
+#: before it is said that a server does not get there: on a busy machine time passes without a chance
+_FEWEST_ATTEMPTS: Final = 25
 _STAMP: Final = re.compile(rb'("(?:creationTimestamp|time)": ?")(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)')
 _CLUSTER_WIDE: Final = ("/apis/apiextensions.k8s.io/", "/apis/admissionregistration.k8s.io/")
 _PROBES: Final = ("probe", "hook-probe")
@@ -197,14 +199,15 @@ class _Told:
 
     async def _settle(self, step: Json) -> Answer:
         deadline = time.monotonic() + self._side.patience
-        while True:
+        for attempt in itertools.count(1):
             answer = await self._send(step)
             said = answer.text() + str(answer.header("Warning"))
             is_there = answer.status == step["code"] and step.get("seen", "") in said
             is_there = is_there and not ("unseen" in step and step["unseen"] in said)
-            if is_there or time.monotonic() > deadline:
+            if is_there or (attempt > _FEWEST_ATTEMPTS and time.monotonic() > deadline):
                 return answer
             await asyncio.sleep(0.02)
+        raise AssertionError("unreachable: attempts are counted for ever")
 
     async def _watch(self, step: Json) -> Any:
         stream = await self._side.watch(self._target(step), self._headers(step))
@@ -220,7 +223,7 @@ class _Told:
         answer = await self._send({**step, "method": "POST"})
         shown: Json = self._note(step, answer)
         wait = self._side.patience if answer.status < 300 else min(self._side.patience, _QUIET)
-        events = await stream.take_up_to(step["body"]["metadata"]["name"], wait)
+        events = await stream.take_up_to(self._filled(step["body"]["metadata"]["name"]), wait)
         if step.get("closes"):
             stream.close()
         return {"written": shown["status"], "events": self._events(step["watch"], events)}

@@ -19,6 +19,12 @@ LAST_RETRY: Final = 60.0
 Step = Callable[[], Awaitable[object]]
 
 
+def is_stopped(error: BaseException) -> bool:
+    """Whether this task itself is cancelled, not only something that it waited for."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
 class Supervisor:
     """Runs chores until it is stopped."""
 
@@ -48,7 +54,9 @@ class Supervisor:
     async def _try(self, name: str, step: Step) -> bool:
         try:
             await step()
-        except Exception:  # noqa: BLE001 - supervision point: the reason for this module
+        except (Exception, asyncio.CancelledError) as error:  # supervision point: see above
+            if is_stopped(error):
+                raise
             self._well[name] = False
             _log.exception("a chore failed and will be tried again", extra={"chore": name})
         else:

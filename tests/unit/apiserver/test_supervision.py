@@ -172,7 +172,9 @@ async def test_a_chore_that_fails_is_logged_tried_again_and_not_well_until_it_su
     await chores.stop()
 
 
-async def test_a_chore_whose_wait_fails_goes_on() -> None:
+@pytest.mark.parametrize("failure", [RuntimeError("a defect"), asyncio.CancelledError()])
+async def test_a_chore_whose_wait_fails_goes_on(failure: BaseException) -> None:
+    """Also when what it waited for was cancelled, not the chore itself."""
     chores, flaky = Supervisor(), Flaky()
     waits = 0
 
@@ -180,7 +182,7 @@ async def test_a_chore_whose_wait_fails_goes_on() -> None:
         nonlocal waits
         waits += 1
         if waits == 1:
-            raise RuntimeError("a defect")
+            raise failure
         await flaky.due.wait()
 
     await chores.start("flaky", flaky.work, wait)

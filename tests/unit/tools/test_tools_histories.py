@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from histories import recording
-from histories.compare import REMEMBERS, compare, volatile_steps
+from histories.compare import COLLECTION, REMEMBERS, compare, volatile_steps
 from histories.generate import history
 from histories.recording import Recorded
 from histories.shrink import shrink
@@ -73,6 +73,27 @@ def test_a_watch_that_only_the_real_server_has_forgotten_is_explained() -> None:
     assert verdict.explained == {REMEMBERS: 1}
     # the other way round something is lost
     assert compare(steps, {0: answer(200), 1: shown, 2: shown}, real).differing
+
+
+def test_the_order_of_a_deleted_collection_of_pods_is_explained() -> None:
+    def events(*told: str) -> Json:
+        found = []
+        for number, (kind, name) in enumerate(text.split() for text in told):
+            meta = {"name": name, "resourceVersion": f"#{number}"}
+            found.append({"type": kind, "object": {"kind": "Pod", "metadata": meta}})
+        return {"written": 201, "events": found}
+
+    real = events("MODIFIED a", "DELETED a", "MODIFIED b", "DELETED b")
+    ours = events("MODIFIED a", "MODIFIED b", "DELETED a", "DELETED b")
+    steps: list[Json] = [
+        {"i": 0, "op": "request", "method": "DELETE", "path": "/pods"},
+        {"i": 1, "op": "read", "path": "/pods", "watch": 7},
+    ]
+    gone = answer(200)
+    assert compare(steps, {0: gone, 1: real}, {0: gone, 1: ours}).explained == {COLLECTION: 1}
+    assert compare(steps[1:], {1: real}, {1: ours}).differing, "no collection was deleted"
+    ours["events"][2:] = []
+    assert compare(steps, {0: gone, 1: real}, {0: gone, 1: ours}).differing
 
 
 async def test_shrinking_keeps_the_steps_that_matter() -> None:

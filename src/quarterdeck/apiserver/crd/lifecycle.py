@@ -146,9 +146,13 @@ class DefinitionLifecycle:
     async def sync(self) -> None:
         """Deal with the definitions that changed."""
         self._wake.clear()
-        names, self._queue = list(self._queue), {}
-        for name in names:
-            await self._try_reconcile(name)
+        for name in list(self._queue):
+            del self._queue[name]
+            try:
+                await self._try_reconcile(name)
+            except BaseException:
+                self._look_at(name)
+                raise
 
     async def _try_reconcile(self, name: str) -> None:
         try:

@@ -232,14 +232,18 @@ async def test_a_reader_that_is_slower_than_history_is_told_that_it_is_gone(clus
     assert (last["type"], last["object"]["code"]) == ("ERROR", 410)
 
 
+@pytest.mark.parametrize("failure", [RuntimeError("a defect"), asyncio.CancelledError()])
 async def test_a_stream_whose_task_fails_is_cut_off_and_logged(
-    cluster: TestCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    cluster: TestCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    failure: BaseException,
 ) -> None:
     reader, other = _open(cluster), _open(cluster, limit=10**6)
     await cluster.client.create(_map("first"))
 
     def fail(*_: object) -> None:
-        raise RuntimeError("a defect")
+        raise failure
 
     monkeypatch.setattr(cluster.server.store, "some_changes", fail)
     await cluster.client.create(_map("second"))

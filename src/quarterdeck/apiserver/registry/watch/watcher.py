@@ -31,6 +31,7 @@ from quarterdeck.apiserver.registry.watch.unsent import Large, Unsent
 from quarterdeck.apiserver.registry.watch.watchform import WatchForm, error_line
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Bucket, Compacted, Entry, Event, Store
+from quarterdeck.apiserver.supervision import is_stopped
 from quarterdeck.wire.http import ChunkWriter, Response, frame
 from quarterdeck.wire.timeslice import TimeSlice
 
@@ -213,7 +214,9 @@ class WatchStream:
             self._fail(error)
         except TimeoutError:
             self.cut()
-        except Exception:  # noqa: BLE001 - supervision point: nobody waits for this task
+        except (Exception, asyncio.CancelledError) as error:  # supervision point: nobody waits for it
+            if is_stopped(error):
+                raise
             _log.exception("a watch failed", extra={"resource": self.resource.qualified})
             self.cut()
 
