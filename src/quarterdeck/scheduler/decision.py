@@ -66,7 +66,7 @@ class DeleteBindRequest(msgspec.Struct, frozen=True):
     bind_request: Key
 
 
-class Bind(msgspec.Struct, frozen=True, kw_only=True):
+class Bind(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Create a bind request for the pod."""
 
     pod: Key
@@ -86,7 +86,7 @@ class Bind(msgspec.Struct, frozen=True, kw_only=True):
     """``resourceClaimAllocations``, by what the pod calls its claims."""
 
 
-class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
+class Pipeline(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Tell that the pod will get this node; nothing is stored."""
 
     pod: Key
@@ -94,7 +94,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     node: str
 
 
-class Evict(msgspec.Struct, frozen=True, kw_only=True):
+class Evict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Delete the pod."""
 
     pod: Key
@@ -206,7 +206,7 @@ Decision: TypeAlias = (
 )
 
 
-class PodOutcome(msgspec.Struct, frozen=True):
+class PodOutcome(msgspec.Struct, frozen=True, gc=False):
     """What a pod is after the cycle, and where."""
 
     state: PodState
