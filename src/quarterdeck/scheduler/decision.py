@@ -20,6 +20,7 @@ from quarterdeck.scheduler.settings import Action
 __all__ = [
     "Bind",
     "ClearStale",
+    "ClearUnschedulable",
     "CycleResult",
     "Decision",
     "DeleteBindRequest",
@@ -123,6 +124,12 @@ class SetLastEviction(msgspec.Struct, frozen=True):
     time: float
 
 
+class ClearUnschedulable(msgspec.Struct, frozen=True):
+    """All pods of the gang are bound: remove its scheduling conditions, which no longer hold."""
+
+    pod_group: Key
+
+
 class MarkStale(msgspec.Struct, frozen=True):
     """The gang fell below its minimum: write ``kai.scheduler/stale-podgroup-timestamp``."""
 
@@ -202,6 +209,7 @@ Decision: TypeAlias = (
     | ClearStale
     | StaleJob
     | Unschedulable
+    | ClearUnschedulable
     | NotReady
 )
 

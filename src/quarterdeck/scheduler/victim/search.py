@@ -125,9 +125,7 @@ class VictimSearch:
         self._evict(found.steps)
         for queued in self._placement_order.everyone(preemptor, _jobs_of(found.steps)):
             nodes = self._cluster.all_nodes
-            is_placed = self._placer.promise(
-                queued.job, queued.tasks, nodes, joins_others=found.joins_others
-            )
+            is_placed = self._placer.promise(queued.job, queued.tasks, nodes, joins_others=found.joins_others)
             if queued.job is self._job:
                 break
         self._transaction.rollback(start)
@@ -217,9 +215,7 @@ class VictimSearch:
     def _place_all(self, preemptor: QueuedJob, found: _Found) -> bool:
         nodes = self._nodes(found.steps)
         for queued in self._placement_order.order(preemptor, _jobs_of(found.steps)):
-            is_placed = self._placer.promise(
-                queued.job, queued.tasks, nodes, joins_others=found.joins_others
-            )
+            is_placed = self._placer.promise(queued.job, queued.tasks, nodes, joins_others=found.joins_others)
             if queued.job is self._job and not is_placed:
                 return False
         return True
