@@ -16,6 +16,7 @@ run, and 10,000 that wait; with `look`, what the operator's look at as many obje
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import random
 import sys
@@ -333,6 +334,41 @@ def bench_large(nodes: int, running_pods: int, pods: int) -> bool:
     return count(result)[Bind] == pods and not count(again)[Bind]
 
 
+def bench_loop(nodes: int) -> bool:
+    """A task that wants its turn every millisecond while a cycle is planned, in a thread and on the loop."""
+    print(f"\nevent loop: lateness of a turn while a reclaim at {nodes:,} nodes is planned")
+    snapshot = _full_cluster(nodes)
+    worst = {}
+    for label, is_apart in (("in a thread", True), ("on the loop", False)):
+        late = sorted(asyncio.run(_lateness(snapshot, is_apart=is_apart)))
+        worst[label] = late[-1]
+        middle, high = late[len(late) // 2], late[len(late) * 99 // 100]
+        print(
+            f"  {label:12} {len(late):>5,} turns   median {middle * 1e3:6.1f} ms   "
+            f"p99 {high * 1e3:6.1f} ms   longest {late[-1] * 1e3:8.1f} ms"
+        )
+    return worst["in a thread"] < worst["on the loop"]
+
+
+async def _lateness(snapshot: Snapshot, *, is_apart: bool) -> list[float]:
+    """How late each turn came, in seconds."""
+    late = []
+
+    async def plan() -> None:
+        if is_apart:
+            await asyncio.to_thread(schedule, snapshot)
+        else:
+            schedule(snapshot)
+
+    planning = asyncio.create_task(plan())
+    while not planning.done():
+        due = time.monotonic() + 0.001
+        await asyncio.sleep(0.001)
+        late.append(max(0.0, time.monotonic() - due))
+    await planning
+    return late
+
+
 def bench_peer(rounds: int) -> bool:
     """The naive scheduler on clusters that it can bear, and whether both decide the same."""
     print(
@@ -366,7 +402,7 @@ def bench_peer(rounds: int) -> bool:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks scheduler", description=__doc__)
     parser.add_argument(
-        "--only", choices=("cycle", "growth", "saturated", "reclaim", "large", "look", "peer")
+        "--only", choices=("cycle", "growth", "saturated", "reclaim", "large", "look", "loop", "peer")
     )
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=10_000)
@@ -386,6 +422,8 @@ def main(arguments: list[str]) -> int:
         good = bench_large(20_000, 200_000, 10_000) and good
     if options.only in ("large", "look"):
         good = bench_look(20_000, 200_000) and good
+    if options.only in (None, "loop"):
+        good = bench_loop(options.nodes // 5) and good
     if options.only in (None, "peer"):
         good = bench_peer(options.rounds) and good
     return 0 if good else 1

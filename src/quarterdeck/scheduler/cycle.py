@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 
 from quarterdeck.scheduler.action import Actions
 from quarterdeck.scheduler.decision import (
@@ -32,23 +30,7 @@ from quarterdeck.scheduler.victim.stale import evict_stale_gangs
 
 def schedule(snapshot: Snapshot, settings: Settings | None = None) -> CycleResult:
     """Decide what to do about a cluster; equal snapshots give equal decisions."""
-    with _no_collection():
-        return _schedule(snapshot, settings or Settings())
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep the collector of cycles from walking the cluster again and again while it is being built."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _schedule(snapshot: Snapshot, settings: Settings) -> CycleResult:
+    settings = settings or Settings()
     cluster = Cluster(snapshot, settings)
     transaction = Transaction(cluster)
     placer = Placer(cluster, transaction)

@@ -45,7 +45,7 @@ class DeleteBindRequest(msgspec.Struct, frozen=True):
     bind_request: Key
 
 
-class Bind(msgspec.Struct, frozen=True, kw_only=True):
+class Bind(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Create a bind request for the pod."""
 
     pod: Key
@@ -65,7 +65,7 @@ class Bind(msgspec.Struct, frozen=True, kw_only=True):
     """``resourceClaimAllocations``, by what the pod calls its claims."""
 
 
-class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
+class Pipeline(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Tell that the pod will get this node; nothing is stored."""
 
     pod: Key
@@ -73,7 +73,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     node: str
 
 
-class Evict(msgspec.Struct, frozen=True, kw_only=True):
+class Evict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Delete the pod."""
 
     pod: Key
@@ -100,6 +100,12 @@ class SetLastEviction(msgspec.Struct, frozen=True):
 
     pod_group: Key
     time: float
+
+
+class ClearUnschedulable(msgspec.Struct, frozen=True):
+    """All pods of the gang are bound: remove its scheduling conditions, which no longer hold."""
+
+    pod_group: Key
 
 
 class MarkStale(msgspec.Struct, frozen=True):
@@ -181,11 +187,12 @@ Decision: TypeAlias = (
     | ClearStale
     | StaleJob
     | Unschedulable
+    | ClearUnschedulable
     | NotReady
 )
 
 
-class PodOutcome(msgspec.Struct, frozen=True):
+class PodOutcome(msgspec.Struct, frozen=True, gc=False):
     """What a pod is after the cycle, and where."""
 
     state: PodState

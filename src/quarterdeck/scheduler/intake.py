@@ -92,7 +92,7 @@ def pod_info(pod: Document) -> PodInfo:
     """A pod; what its volumes demand is for the caller to add."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    created = metadata.get("creationTimestamp")
+    created, deleted = metadata.get("creationTimestamp"), metadata.get("deletionTimestamp")
     return PodInfo(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
@@ -103,7 +103,8 @@ def pod_info(pod: Document) -> PodInfo:
         phase=status.get("phase") or "Pending",
         node=spec.get("nodeName") or "",
         nominated_node=status.get("nominatedNodeName") or "",
-        is_deleted=metadata.get("deletionTimestamp") is not None,
+        is_deleted=deleted is not None,
+        deleted=Time(deleted).timestamp() if deleted else None,
         is_gated=bool(spec.get("schedulingGates")),
         pod_group=annotations.get("pod-group-name") or "",
         subgroup=labels.get("kai.scheduler/subgroup-name") or "",

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
-from quarterdeck.scheduler.decision import Decision, NotReady, PodState, Unschedulable, UnschedulableReason
+from quarterdeck.scheduler.decision import (
+    ClearUnschedulable,
+    Decision,
+    NotReady,
+    PodState,
+    Unschedulable,
+    UnschedulableReason,
+)
 from quarterdeck.scheduler.fiterror import (
     POD_SCHEDULING_ERRORS,
     QUEUE_DOES_NOT_EXIST,
@@ -18,11 +26,16 @@ from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.subgroup import DEFAULT_LEAF
 from quarterdeck.scheduler.placement.refusal import Refusals
 
+_AWAITING_BIND: Final = (PodState.ALLOCATED, PodState.PIPELINED, PodState.BINDING)
+
 
 def reports(cluster: Cluster, refusals: Refusals) -> Iterable[Decision]:
-    """One report for each job with pods that are pending or gated."""
+    """One report for each job with pods that are pending or gated, or whose old report no longer holds."""
     for job in cluster.jobs.values():
         if not job.count(PodState.PENDING) and not job.count(PodState.GATED):
+            # until the last pod is bound they tell why it waited
+            if job.info.scheduling_conditions and not any(map(job.count, _AWAITING_BIND)):
+                yield ClearUnschedulable(job.key)
             continue
         if job.is_backed_off(cluster.settings.node_pool):
             continue

@@ -39,6 +39,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     staleness_grace_period: float = 60.0
     """How long a gang may run below its minimum before it is evicted; negative: for ever."""
 
+    stuck_in_releasing_threshold: float = 120.0
+    """How long past its time a running pod may terminate before nobody counts on its room any more."""
+
     max_consolidation_preemptees: int = 16
     """Most jobs that are moved to make room for one; 0 turns consolidation off, -1 has no cap."""
 

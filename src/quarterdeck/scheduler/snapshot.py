@@ -96,6 +96,8 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True):
     """``spec.nodeName``."""
     nominated_node: str = ""
     is_deleted: bool = False
+    deleted: float | None = None
+    """When it should have been gone, if it is known."""
     """Has a deletion timestamp."""
     is_gated: bool = False
     """Has scheduling gates."""

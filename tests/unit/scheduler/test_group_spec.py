@@ -1,7 +1,8 @@
 """What a pod group says about itself: delays, grace periods, subgroups that nobody waits for."""
 
 from quarterdeck.scheduler import Action
-from quarterdeck.scheduler.decision import Evict, SetLastEviction
+from quarterdeck.scheduler.decision import ClearUnschedulable, Evict, SetLastEviction
+from quarterdeck.scheduler.snapshot import SchedulingConditionInfo
 
 from .schedulerscene import ALL, NOW, Scene, only, sub
 
@@ -71,3 +72,32 @@ class TestSubgroupThatNobodyWaitsFor:
         scene.group("a", subgroups=(sub("main", 1), sub("more", is_optional=True)))
         outcome = scene.pod("a", gpu=1, subgroup="main").run(ALL)
         assert outcome["a-0"][0] == "Allocated"
+
+
+class TestConditionThatNoLongerHolds:
+    OLD = (SchedulingConditionInfo(type="UnschedulableOnNodePool", node_pool="default"),)
+
+    def test_it_is_cleared_when_all_pods_are_bound(self) -> None:
+        scene = Scene().node("n0", 2).queue("q").job("a", "q", "n0", gpu=1, scheduling_conditions=self.OLD)
+        scene.job("new", "q", "n0", gpu=1)
+        assert [each.pod_group.name for each in scene.run().of(ClearUnschedulable)] == ["a"]
+
+    def test_it_is_kept_while_a_pod_waits_or_is_about_to_be_bound(self) -> None:
+        for gpus in (0, 1):
+            scene = Scene().node("n0", gpus).queue("q")
+            scene.job("a", waiting=1, gpu=1, scheduling_conditions=self.OLD)
+            assert scene.run().of(ClearUnschedulable) == []
+
+
+class TestPodThatTerminatesForTooLong:
+    def state(self, age: float, **more: object) -> str:
+        scene = Scene().node("n0", 1).queue("q").group("old")
+        scene.pod("old", "n0", gpu=1, is_deleted=True, deleted=NOW - age, **more)
+        return scene.job("a", waiting=1, gpu=1).run()["a-0"][0]
+
+    def test_nobody_is_promised_its_room(self) -> None:
+        assert self.state(120) == "Pipelined"
+        assert self.state(121) == "Pending"
+
+    def test_one_that_never_ran_is_waited_for(self) -> None:
+        assert self.state(500, phase="Pending") == "Pipelined"

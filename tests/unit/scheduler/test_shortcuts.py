@@ -7,7 +7,7 @@ import pytest
 
 from quarterdeck.scheduler import Action, Settings, Snapshot, schedule
 from quarterdeck.scheduler.snapshot import GpuShare
-from quarterdeck.scheduler.victim import forecast, protection, reclaim, search
+from quarterdeck.scheduler.victim import forecast, protection, reclaim, victimorder
 from quarterdeck.scheduler.victim import gpucount as room
 from tests.unit.scheduler.randomcluster import random_cluster, uniform_cluster
 
@@ -68,7 +68,11 @@ def without_shortcuts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(room.GpuCount, "lacks", lambda *_: 0.0)
     patch.setattr(room.GpusAfter, "has_slots", lambda *_: True)
     patch.setattr(room.GpusAfter, "may_help", lambda *_: True)
-    patch.setattr(search.VictimSearch, "_steps", search.VictimSearch._ordered)
+    patch.setattr(
+        victimorder.VictimOrder,
+        "without",
+        lambda self, chosen: self._ordered({task for step in chosen for task in step.tasks}),
+    )
     patch.setattr(forecast.Forecast, "of", lambda *_: forecast.Prospect(False))
     for rules in (reclaim.ReclaimRules, protection.ConsolidationRules, protection.PreemptionRules):
         patch.setattr(rules, "may_allow", lambda *_: True)

@@ -106,6 +106,8 @@ class KaiSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Which actions a cycle runs, in this order."""
     default_staleness_grace_period: float = 60.0
     """How long a gang may run below its minimum before it is evicted; negative: for ever."""
+    stuck_in_releasing_threshold: Annotated[float, msgspec.Meta(ge=0)] = 120.0
+    """How long past its time a running pod may terminate before nobody counts on its room any more."""
     max_consolidation_preemptees: Annotated[int, msgspec.Meta(ge=-1)] = 16
     """Most jobs that are moved to make room for one; 0 turns consolidation off, -1 has no cap."""
     full_hierarchy_fairness: bool = True
@@ -165,6 +167,7 @@ class KaiSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             scheduler_name=self.scheduler_name,
             node_pool=self.pool_name,
             staleness_grace_period=self.default_staleness_grace_period,
+            stuck_in_releasing_threshold=self.stuck_in_releasing_threshold,
             max_consolidation_preemptees=self.max_consolidation_preemptees,
             full_hierarchy_fairness=self.full_hierarchy_fairness,
             allow_consolidating_reclaim=self.allow_consolidating_reclaim,

@@ -140,7 +140,8 @@ class Cluster:
             return
         if task.shape.share is not None and not task.groups:
             task.groups = (task.info.uid,)  # a device nobody named is nobody else's
-        hold = Hold.LEAVING if task.state is PodState.RELEASING else Hold.RUNNING
+        leaves = task.state is PodState.RELEASING and not self._is_stuck(task.info)
+        hold = Hold.LEAVING if leaves else Hold.RUNNING
         node.hold(task.shape, task.groups, hold, 1)
         if self.affinities.is_needed:
             self.affinities.hold(task.info, node, hold, 1)
@@ -150,6 +151,12 @@ class Cluster:
         if task.info.scheduler_name != self.settings.scheduler_name and node.is_available:
             for resource, amount in enumerate(node.charge(task.shape)):
                 self._foreign[resource] += amount
+
+    def _is_stuck(self, pod: PodInfo) -> bool:
+        """Whether a pod terminates for so long that it may be there for ever, on a node that is lost."""
+        if pod.deleted is None or pod.phase != "Running":
+            return False
+        return self.now - pod.deleted > self.settings.stuck_in_releasing_threshold
 
     def _reserve(self, task: Task) -> None:
         """A pod that holds a device for those who share it: the device counts once, as long as they do."""

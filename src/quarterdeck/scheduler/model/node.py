@@ -179,10 +179,10 @@ class NodeState:
         A part of a GPU may still have to wait for a device: the fullest one is chosen, whoever is about to
         leave it.
         """
+        if not self.idle.holds(shape):
+            return False
         share = shape.share
-        if share is None or not self.idle.holds(shape):
-            return self.idle.holds(shape)
-        return len(self.gpus.fitting(share)) + int(self.idle.gpu) >= share.devices
+        return share is None or len(self.gpus.fitting(share)) + int(self.idle.gpu) >= share.devices
 
     def has_now(self, shape: Shape, groups: Collection[str], new: int = 0) -> bool:
         """Whether a pod can start at once, on these shared GPUs and so many new ones if it wants any."""

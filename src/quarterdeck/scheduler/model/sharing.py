@@ -111,5 +111,7 @@ class SharedGpus:
 
     def spare(self) -> float:
         """The parts of shared devices that are or will be free, in devices."""
+        if not self._groups:
+            return 0.0
         units = sum(self.capacity - g.running - g.coming for g in self._groups.values() if g.takes_free)
         return units / self.capacity

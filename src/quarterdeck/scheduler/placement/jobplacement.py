@@ -78,6 +78,7 @@ class _Attempt:
         self._refusals = refusals
         self._joins_others = joins_others
         self._start = transaction.checkpoint()
+        self._has_leaving = job.queue is not None and any(queue.has_leaving for queue in job.queue.chain)
         self._tasks: dict[Leaf, list[Task]] = {}
         for task in tasks:
             assert task.leaf is not None
@@ -157,7 +158,7 @@ class _Attempt:
         """Whether the queue has room for the pod before terminating pods are gone."""
         queue = self._job.queue
         assert queue is not None
-        return queue.has_now(node.charge(task.shape), self._job.is_preemptible)
+        return not self._has_leaving or queue.has_now(node.charge(task.shape), self._job.is_preemptible)
 
     def _devices(self, task: Task, node: NodeState, is_own: bool) -> tuple[tuple[str, ...], bool] | None:
         """The shared GPUs of a pod on a node, and whether it can start on them at once."""

@@ -14,9 +14,7 @@ from quarterdeck.scheduler.victim.evictionstep import Step, VictimOutcome
 class ConsolidationRules:
     """Every victim keeps its place or gets another."""
 
-    def may_allow(
-        self, tasks: Sequence[Task], recorded: Sequence[Step], more: Sequence[Step], must_lose: float
-    ) -> bool:
+    def may_allow(self, tasks: Sequence[Task], steps: Sequence[Step], must_lose: float) -> bool:
         return must_lose <= 0
 
     def allow(self, tasks: Sequence[Task], steps: Sequence[Step], outcome: VictimOutcome) -> bool:
@@ -29,9 +27,7 @@ class PreemptionRules:
     def __init__(self, is_protected: Callable[[Job], bool]) -> None:
         self._is_protected: Final = is_protected
 
-    def may_allow(
-        self, tasks: Sequence[Task], recorded: Sequence[Step], more: Sequence[Step], must_lose: float
-    ) -> bool:
+    def may_allow(self, tasks: Sequence[Task], steps: Sequence[Step], must_lose: float) -> bool:
         return True
 
     def allow(self, tasks: Sequence[Task], steps: Sequence[Step], outcome: VictimOutcome) -> bool:

@@ -5,7 +5,9 @@ All numbers are those before the search began: what a queue had, less what the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from quarterdeck.scheduler.model.cluster import Cluster
@@ -19,7 +21,6 @@ from quarterdeck.scheduler.victim.minruntime import is_protected_from_reclaim
 from quarterdeck.scheduler.victim.protection import spares_minimum
 
 _RESOURCES: Final = (0, 1, 2)
-_OTHERS: Final = (0, 1)
 _GPU: Final = 2
 
 
@@ -41,66 +42,14 @@ def parting(left: QueueState, right: QueueState) -> tuple[QueueState, QueueState
     return mine, theirs
 
 
-class _Branch:
-    """GPUs of the victims in one branch of the queue tree."""
-
-    __slots__ = ("gpus", "of_jobs", "steps")
-
-    def __init__(self) -> None:
-        self.gpus = 0.0
-        self.of_jobs: dict[Job, float] = {}
-        self.steps: dict[Job, tuple[Step, ...]] = {}
-
-    def copy(self) -> _Branch:
-        made = _Branch()
-        made.gpus = self.gpus
-        made.of_jobs = dict(self.of_jobs)
-        made.steps = dict(self.steps)
-        return made
-
-    def add(self, step: Step) -> None:
-        self.gpus += step.gpus
-        self.of_jobs[step.job] = self.of_jobs.get(step.job, 0.0) + step.gpus
-        self.steps[step.job] = (*self.steps.get(step.job, ()), step)
-
-
-class _Tally:
-    """GPUs of victims, by where their queues part from that of the reclaimer."""
-
-    __slots__ = ("branches", "gpus", "relief")
-
-    def __init__(self) -> None:
-        self.gpus = 0.0
-        self.branches: dict[tuple[QueueState, QueueState], _Branch] = {}
-        """By the two queues at the parting."""
-        self.relief: dict[QueueState, float] = {}
-        """What would be lost below each queue above the partings."""
-
-    def extended(
-        self, steps: Sequence[Step], parting: Callable[[QueueState], tuple[QueueState, QueueState]]
-    ) -> _Tally:
-        """The same with more victims."""
-        made = _Tally()
-        made.gpus = self.gpus
-        made.branches = dict(self.branches)
-        made.relief = dict(self.relief)
-        own = set()
-        for step in steps:
-            assert step.job.queue is not None
-            place = parting(step.job.queue)
-            if place not in own:
-                own.add(place)
-                branch = made.branches.get(place)
-                made.branches[place] = branch.copy() if branch is not None else _Branch()
-            made.branches[place].add(step)
-            made.gpus += step.gpus
-            for queue in place[0].chain[1:]:
-                made.relief[queue] = made.relief.get(queue, 0.0) + step.gpus
-        return made
-
-
 class ReclaimRules:
-    """Judges scenarios of one reclaimer."""
+    """Judges scenarios of one reclaimer.
+
+    The rule has two parts. A block of pods may be taken from a queue that is above what it is entitled to
+    (``_is_takeable``), and when all is done nobody who lost may be worse off than the reclaimer
+    (``_is_unfair``). ``allow`` asks both about what a scenario came to. ``may_allow`` asks both about the
+    best that could come of it, before anybody is evicted.
+    """
 
     def __init__(self, cluster: Cluster, reclaimer: Job) -> None:
         assert reclaimer.queue is not None
@@ -113,13 +62,9 @@ class ReclaimRules:
         self._non_preemptible: Final = {
             queue: plus(queue.non_preemptible, NO_AMOUNTS) for queue in self._queue.chain
         }
-        self._partings: dict[QueueState, tuple[QueueState, QueueState]] = {}
-        self._recorded: tuple[Sequence[Step], _Tally] | None = None
-        self._surpluses: dict[tuple[Step, ...], float] = {}
+        self._partings: Final[dict[QueueState, tuple[QueueState, QueueState]]] = {}
 
-    def may_allow(
-        self, tasks: Sequence[Task], recorded: Sequence[Step], more: Sequence[Step], must_lose: float
-    ) -> bool:
+    def may_allow(self, tasks: Sequence[Task], steps: Sequence[Step], must_lose: float) -> bool:
         """Whether the victims could lose so many GPUs at best.
 
         What a branch of the queue tree has among the victims beyond the GPUs that may be left over it will
@@ -127,59 +72,56 @@ class ReclaimRules:
         """
         if must_lose <= 0:
             return True
-        tally = self._tally_of(recorded).extended(more, self._parting)
-        left_over = tally.gpus - must_lose
+        branches: dict[tuple[QueueState, QueueState], list[Step]] = {}
+        for step in steps:
+            assert step.job.queue is not None
+            branches.setdefault(self._parting(step.job.queue), []).append(step)
+        gpus = {place: sum(step.gpus for step in its) for place, its in branches.items()}
+        left_over = sum(gpus.values()) - must_lose
         request = total_wanted(tasks)
         losable = 0.0
-        for (mine, theirs), branch in tally.branches.items():
-            most = self._losable(mine, theirs, branch, request, tally.relief.get(mine, 0.0))
-            if branch.gpus - left_over > most:
+        for (mine, theirs), its in branches.items():
+            relief = sum(amount for (other, _), amount in gpus.items() if mine in other.chain[1:])
+            most = self._losable(mine, theirs, its, request, relief)
+            if gpus[mine, theirs] - left_over > most:
                 return False
             losable += most
         return losable >= must_lose
 
     def _losable(
-        self, mine: QueueState, theirs: QueueState, branch: _Branch, request: Amounts, relief: float
+        self,
+        mine: QueueState,
+        theirs: QueueState,
+        steps: Sequence[Step],
+        request: Amounts,
+        relief: float,
     ) -> float:
-        """How many GPUs a branch can lose at best.
+        """How many GPUs a branch could lose at best, if ``relief`` is lost below the reclaimer's branch.
 
-        That is what it has beyond its share, and the block that crosses it; and no more than would leave it
-        closer to its share than the reclaimer.
+        It loses blocks until it is down to what it is entitled to, and the last one may be a whole job. CPU
+        and memory are left as they are: it may be that none are lost.
         """
-        has = self._allocated[theirs]
-        beyond = _beyond(has, theirs.allocatable)
-        if at_most(plus(self._allocated[mine], request), mine.quota):
-            beyond = max(beyond, _beyond(has, theirs.quota))
-        if beyond <= 0:
-            return 0.0
-        most = beyond + max(branch.of_jobs.values())
-        share = theirs.fair_share[_GPU]
-        ratio = _saturation(self._allocated[mine][_GPU] + request[_GPU] - relief, mine.fair_share[_GPU])
-        if ratio > 1 and share > 0:
-            ratio *= self._cluster.settings.reclaimer_saturation_multiplier
-            most = min(most, has[_GPU] - ratio * share)
-        if most <= 0:
-            return 0.0
-        return min(most, sum(self._losable_of(job, branch, most) for job in branch.steps))
+        cpu, memory, gpu = self._allocated[theirs]
+        after = plus(self._allocated[mine], (request[0], request[1], request[_GPU] - relief))
+        sizes: dict[Job, float] = {}
+        for step in steps:
+            sizes[step.job] = sizes.get(step.job, 0.0) + step.gpus
+        everything = sum(sizes.values())
+        unit = _unit(steps)
+        amounts = range(math.ceil(everything / unit) + 1)
 
-    def _losable_of(self, job: Job, branch: _Branch, most: float) -> float:
-        """How many GPUs a victim can lose at best if it can lose only so many: all, or its surplus."""
-        gpus = branch.of_jobs[job]
-        if gpus <= most:
-            return gpus
-        steps = branch.steps[job]
-        surplus = self._surpluses.get(steps)
-        if surplus is None:
-            evicted = {task for step in steps for task in step.tasks}
-            kept = sum(task.shape.gpu for task in job.tasks_after(evicted) if task in evicted)
-            surplus = gpus - kept if all(step.is_whole for step in steps) else gpus
-            self._surpluses[steps] = surplus
-        return surplus
+        def is_kept(count: int) -> bool:
+            return not self._is_takeable(mine, theirs, (cpu, memory, gpu - count * unit), request)
 
-    def _tally_of(self, recorded: Sequence[Step]) -> _Tally:
-        if self._recorded is None or self._recorded[0] is not recorded:
-            self._recorded = (recorded, _Tally().extended(recorded, self._parting))
-        return self._recorded[1]
+        def is_too_much(count: int) -> bool:
+            return self._is_unfair(mine, after, theirs, (cpu, memory, gpu - count * unit), _GPU)
+
+        # Both are true from some amount on: the more is gone the less may be taken.
+        until = bisect_left(amounts, True, key=is_kept)
+        if not until:
+            return 0.0
+        fair = bisect_left(amounts, True, key=is_too_much)
+        return min(until * unit + max(sizes.values()), fair * unit - (unit == 1), everything)
 
     def _parting(self, victim: QueueState) -> tuple[QueueState, QueueState]:
         known = self._partings.get(victim)
@@ -207,10 +149,7 @@ class ReclaimRules:
     def _blocks(self, steps: Sequence[Step], outcome: VictimOutcome) -> Iterable[tuple[Job, list[Amounts]]]:
         """What each victim loses: its surplus pod by pod, then the rest at once."""
         counts = outcome.lost if self._cluster.settings.allow_consolidating_reclaim else outcome.disturbed
-        tasks_of: dict[Job, list[Task]] = {}
-        for step in steps:
-            tasks_of.setdefault(step.job, []).extend(step.tasks)
-        for job, tasks in tasks_of.items():
+        for job, tasks in _by_job(steps).items():
             surplus, core = _split(tasks)
             lost = [[task] for task in surplus if task in counts]
             lost.append([task for task in core if task in counts])
@@ -261,6 +200,20 @@ class ReclaimRules:
         return ratio > 1 and theirs > 0 and ratio * multiplier >= other
 
 
+def _by_job(steps: Sequence[Step]) -> dict[Job, list[Task]]:
+    """The victims of each job."""
+    found: dict[Job, list[Task]] = {}
+    for step in steps:
+        found.setdefault(step.job, []).extend(step.tasks)
+    return found
+
+
+def _unit(steps: Sequence[Step]) -> float:
+    """Amounts of GPUs that victims lose are multiples of this, or at least not smaller."""
+    sizes = [step.gpus for step in steps if step.gpus]
+    return 1.0 if all(size == int(size) for size in sizes) else min(sizes)
+
+
 def _split(tasks: Sequence[Task]) -> tuple[list[Task], list[Task]]:
     """Pods above the minimum of their leaf, and the others."""
     by_leaf: dict[Leaf, list[Task]] = {}
@@ -273,13 +226,6 @@ def _split(tasks: Sequence[Task]) -> tuple[list[Task], list[Task]]:
         core += members[: leaf.minimum]
         surplus += members[leaf.minimum :]
     return surplus, core
-
-
-def _beyond(has: Amounts, bound: Amounts) -> float:
-    """How many GPUs a queue has above a bound; no end of them if it is above it in something else."""
-    if any(bound[resource] != UNLIMITED and has[resource] > bound[resource] for resource in _OTHERS):
-        return float("inf")
-    return has[_GPU] - bound[_GPU] if bound[_GPU] != UNLIMITED else 0.0
 
 
 def _minus(left: Amounts, right: Amounts) -> Amounts:

@@ -95,6 +95,17 @@ async def test_a_pod_that_shares_is_bound_when_its_device_is_reserved() -> None:
         await found.client.get(ConfigMap, maps.environment, NS)
 
 
+async def test_a_reservation_pod_tolerates_what_the_pod_does() -> None:
+    async with kai(gpu_reservation=RESERVING) as found:
+        await start(found)
+        given = half("g-0")
+        given["spec"]["tolerations"] = [{"key": "gpu", "operator": "Exists", "effect": "NoExecute"}]
+        await found.create(group("g", 1), given)
+        await found.schedule()
+        (reservation,) = await reservations(found)
+        assert ("gpu", "NoExecute") in [(each.key, each.effect) for each in reservation.spec.tolerations]
+
+
 async def test_two_that_share_a_device_have_one_reservation_and_it_counts_once() -> None:
     async with kai(gpu_reservation=RESERVING) as found:
         await bound(found, half("g-0"), half("g-1"))

@@ -304,3 +304,20 @@ async def test_a_server_that_does_not_answer_stops_nobody() -> None:
         await found.schedule()
         await asyncio.sleep(0)
         assert (await found.pod("g-0")).spec.node_name == "n1"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1w", 604800), ("7d", 604800), ("1d12h", 129600), ("90m", 5400), ("168h", 604800), ("1s500ms", 1.5)],
+)
+def test_the_window_is_written_as_prometheus_writes_spans(text: str, seconds: float) -> None:
+    config = {"clientType": "memory", "usageParams": {"windowSize": text}}
+    usage = plan_of(read(usageDBConfig=config), KaiSettings()).settings.usage
+    assert usage is not None
+    assert usage.window_size == seconds
+
+
+def test_how_long_a_pod_may_terminate_is_a_flag_of_the_shard() -> None:
+    plan = plan_of(read(args={"stuck-in-releasing-threshold": "5m"}), KaiSettings())
+    assert plan.problems == ()
+    assert plan.settings.for_cycle().stuck_in_releasing_threshold == 300

@@ -11,7 +11,7 @@ from quarterdeck.scheduler.model.state import ACTIVE, state_of
 from quarterdeck.scheduler.model.task import task_order
 from quarterdeck.scheduler.snapshot import PodGroupInfo, PodInfo, PriorityClassInfo
 from quarterdeck.scheduler.transaction import Transaction
-from quarterdeck.scheduler.victim.search import next_victims
+from quarterdeck.scheduler.victim.victimorder import next_victims
 from tests.unit.scheduler.schedulerscene import NS, Scene, gpu_node, sub
 
 

@@ -31,6 +31,7 @@ from quarterdeck.operators.kai.types import (
     PodGroup,
     ReceivedGPU,
     ResourceClaimAllocation,
+    SchedulingCondition,
 )
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.log import get_logger
@@ -179,6 +180,11 @@ class Committer:
         await self._annotate(decision.pod_group, names.STALE_ANNOTATION, None)
 
     @_do.register
+    async def _(self, decision: core.ClearUnschedulable) -> None:
+        group = self._cached(PodGroup, decision.pod_group)
+        await self._replace_scheduling_conditions(group, ())
+
+    @_do.register
     async def _(self, decision: core.StaleJob) -> None:
         group = self._cached(PodGroup, decision.pod_group)
         self._events.repeat(group, "Normal", "StaleJob", decision.message)
@@ -311,8 +317,12 @@ class Committer:
             reasons=explanations(decision.reasons),
             now=time_now(self._clock),
         )
-        if conditions is None:
-            return
+        if conditions is not None:
+            await self._replace_scheduling_conditions(group, conditions)
+
+    async def _replace_scheduling_conditions(
+        self, group: PodGroup, conditions: Sequence[SchedulingCondition]
+    ) -> None:
         before = {"schedulingConditions": to_dict(group.status.scheduling_conditions)}
         after = {"schedulingConditions": to_dict(conditions)}
         async with self._at_once:

@@ -20,8 +20,9 @@ from quarterdeck.scheduler.decision import DeleteBindRequest, NotReady, Unschedu
 
 from .commit import Committer
 
-BIG: Final = 2_000
-"""Pods above which planning leaves the event loop: it takes long enough to be noticed by others."""
+BIG: Final = 20
+"""Pods above which planning leaves the event loop. How long it takes depends more on who wants whose place
+than on their number, so only clusters stay where handing them over would take longer."""
 LONGEST_REST: Final = 60.0
 """Seconds after which a cluster that does not change is looked at all the same: events are said again."""
 _log: Final = get_logger(__name__)
@@ -105,10 +106,12 @@ def _is_at_rest(result: CycleResult) -> bool:
 
 
 def _waits_for_time(snapshot: Snapshot, settings: Settings) -> bool:
-    """Whether the same cluster may be decided otherwise later: protection after a start ends some day."""
+    """Whether the same cluster may be decided otherwise later: protection and delays end some day."""
     if settings.preempt_min_runtime or settings.reclaim_min_runtime:
         return True
-    return any(queue.preempt_min_runtime or queue.reclaim_min_runtime for queue in snapshot.queues)
+    return any(queue.preempt_min_runtime or queue.reclaim_min_runtime for queue in snapshot.queues) or any(
+        group.preemption_delay for group in snapshot.pod_groups
+    )
 
 
 class Ticker:

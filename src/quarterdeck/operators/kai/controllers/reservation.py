@@ -55,7 +55,7 @@ async def reserve_devices(ctx: Context[BindRequest], pod: Pod, settings: Reserva
     spec = ctx.obj.spec
     devices = []
     for group in spec.selected_gpu_groups:
-        found = await _device(ctx, settings, group)
+        found = await _device(ctx, settings, group, pod)
         if found:
             devices.append(found)
     if len(devices) < len(spec.selected_gpu_groups):
@@ -85,14 +85,15 @@ async def reserve_devices(ctx: Context[BindRequest], pod: Pod, settings: Reserva
     return True
 
 
-async def _device(ctx: Context[BindRequest], settings: ReservationSettings, group: str) -> str:
-    """The device of a shared GPU; empty as long as its reservation pod has none."""
+async def _device(ctx: Context[BindRequest], settings: ReservationSettings, group: str, pod: Pod) -> str:
+    """The device of a shared GPU for a pod; empty as long as its reservation pod has none."""
     node = ctx.obj.spec.selected_node
     name = reservation_name(node, group)
     try:
         found = await ctx.client.get(Pod, name, settings.namespace)
     except NotFound:
-        wanted = DynamicObject(reservation_pod(settings, node, group))
+        tolerations = pod.to_dict()["spec"].get("tolerations") or ()
+        wanted = DynamicObject(reservation_pod(settings, node, group, tolerations))
         try:
             await ctx.client.create(wanted)
         except AlreadyExists:

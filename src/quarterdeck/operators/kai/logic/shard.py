@@ -6,6 +6,7 @@ honoured; what has none is told, and the rest of the shard works all the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ _FLAGS: Final = {
     "use-scheduling-signatures": "use_scheduling_signatures",
     "detailed-fit-errors": "detailed_fit_errors",
     "update-pod-eviction-condition": "update_pod_eviction_condition",
+    "stuck-in-releasing-threshold": "stuck_in_releasing_threshold",
 }
 _PRIORITIES: Final = {action: 500 - 100 * place for place, action in enumerate(ALL_ACTIONS)}
 _BUILT_IN: Final = frozenset(
@@ -42,7 +44,14 @@ _ARGUMENTS: Final = {
     ("minruntime", "defaultReclaimMinRuntime"): "default_reclaim_min_runtime",
     ("minruntime", "reclaimResolveMethod"): "reclaim_resolve_method",
 }
+_UNITS: Final = {"y": 365 * 86400, "w": 7 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
+_PART: Final = re.compile(r"([0-9]+)(ms|[ywdhms])")
 _TRUE: Final = {"true": True, "True": True, "1": True, "false": False, "False": False, "0": False}
+
+
+def window_seconds(text: str) -> float:
+    """Seconds of a span as Prometheus writes it, such as ``1w`` or ``1h30m``; the schema knows its shape."""
+    return sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(text))
 
 
 class Pool(msgspec.Struct, frozen=True):
@@ -225,13 +234,14 @@ class _Reader:
         given["connectionString"] = config.connection_string
         for key, duration in (
             ("halfLifePeriod", params.half_life_period),
-            ("windowSize", params.window_size),
             ("fetchInterval", params.fetch_interval),
             ("stalenessPeriod", params.staleness_period),
         ):
             seconds = self._span(f"usageDBConfig.usageParams.{key}", duration)
             if seconds is not None:
                 given[key] = seconds
+        if params.window_size:
+            given["windowSize"] = window_seconds(params.window_size)
         if params.window_type:
             given["windowType"] = params.window_type
         if params.cron_string:

@@ -7,7 +7,7 @@ that share it ask for none, and are told by ConfigMaps which device to use. Name
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.errors import SchemaError
@@ -52,8 +52,13 @@ def is_reservation(pod: Document) -> bool:
     return (pod["metadata"].get("labels") or {}).get(names.APP_LABEL) == names.RESERVATION_APP
 
 
-def reservation_pod(settings: ReservationSettings, node: str, group: str) -> dict[str, Any]:
-    """The pod that asks the device plugin of a node for the device."""
+def reservation_pod(
+    settings: ReservationSettings, node: str, group: str, tolerations: Sequence[Document] = ()
+) -> dict[str, Any]:
+    """The pod that asks the device plugin of a node for the device.
+
+    It tolerates what the pod does that it is made for: a taint must not drive it off the node alone.
+    """
     device = {names.GPU_RESOURCE: "1"}
     container: dict[str, Any] = {
         "name": "resource-reservation",
@@ -72,6 +77,8 @@ def reservation_pod(settings: ReservationSettings, node: str, group: str) -> dic
         "serviceAccountName": settings.service_account,
         "containers": [container],
     }
+    if tolerations:
+        spec["tolerations"] = [dict(each) for each in tolerations]
     if settings.runtime_class:
         spec["runtimeClassName"] = settings.runtime_class
     return {

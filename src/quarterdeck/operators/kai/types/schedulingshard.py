@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from quarterdeck.api import UNSET, Condition, Duration, Map, Maybe, Model, Resource, Seq, Time, omitempty
-from quarterdeck.api.marker import Int32, ListMap
+from quarterdeck.api.marker import Int32, ListMap, Pattern
 from quarterdeck.api.model import EMPTY_MAP, field
 from quarterdeck.operators.kai import names
 
@@ -44,13 +44,18 @@ class PluginConfig(Model):
     """Arguments of the plugin, by name."""
 
 
+_PROMETHEUS_DURATION = (
+    "^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$"
+)
+
+
 class UsageParams(Model):
     """Which past use counts."""
 
     half_life_period: Maybe[Duration] = UNSET
     """After this time past use counts half; unless set, the whole window counts equally."""
-    window_size: Maybe[Duration] = UNSET
-    """A week unless set."""
+    window_size: Annotated[Maybe[str], Pattern(_PROMETHEUS_DURATION)] = UNSET
+    """A span as Prometheus writes it, such as 1w, 7d or 12h; a week unless set."""
     window_type: str = omitempty("")
     """``sliding`` unless set; or ``tumbling``."""
     tumbling_window_start_time: Maybe[Time] = UNSET
