@@ -128,7 +128,7 @@ class Campaign:
         first = next(iter(outcome.problems), None)
         if (
             first is not None
-            and first.step == 0
+            and first.step <= 0
             and first.oracle in ("refusal", "crash")
             and not outcome.writes
         ):

@@ -119,8 +119,13 @@ def _short(value: Any) -> str:
     return text if len(text) <= 160 else f"{text[:157]}..."
 
 
-def take_picture(objects: Iterable[StoredObject], own: Collection[str], baseline: Collection[str]) -> Picture:
-    """The state without what was there before (uids in ``baseline``).
+def take_picture(
+    objects: Iterable[StoredObject],
+    own: Collection[str],
+    baseline: Collection[str],
+    program: Collection[str] = (),
+) -> Picture:
+    """The state without what was there before (uids in ``baseline``), and without the ``program``'s own.
 
     ``own`` has the keys of what is looked into: the kinds under test and what the operator has written.
     """
@@ -129,6 +134,8 @@ def take_picture(objects: Iterable[StoredObject], own: Collection[str], baseline
     found: dict[str, list[Any]] = defaultdict(list)
     for each in present:
         if each.resource in NOISE or each.uid in baseline or _is_of_the_cluster(each):
+            continue
+        if each.key in program:
             continue
         if each.key in own:
             found[each.key].append(_normal(each, names))
@@ -183,6 +190,7 @@ def _normal_status(status: Json, generation: Any, *, is_built_in: bool) -> Json:
             str(each.get("type")): [each.get("status"), each.get("reason")]
             for each in conditions
             if isinstance(each, dict)
+            and each.get("status") != "False"  # or it is not there, which is the same
         }
     return normal
 

@@ -188,8 +188,8 @@ def _config_map(name: str, namespace: str, data: dict[str, str]) -> dict[str, An
 
 
 def _shop_of_line(_: MapContext, line: ConfigMap) -> Iterable[Key]:
-    namespace, _, name = line.metadata.name.partition("-")
-    return [Key(namespace, name)] if line.metadata.namespace == REGISTER else []
+    parts = line.metadata.name.split("-", 1)
+    return [Key(*parts)] if line.metadata.namespace == REGISTER and len(parts) > 1 else []
 
 
 def equip(manager: Manager, client: Client, bug: str = "") -> Manager:
