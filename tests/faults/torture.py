@@ -133,7 +133,7 @@ def main() -> int:
         report = asyncio.run(trial.replay(Seed.parse(arguments.replay)))
     else:
         report = asyncio.run(trial.run())
-    print(as_text(report, f"python -m tests.faults.torture {arguments.operator} --replay '%s'"))
+    print(as_text(report, f"python -m tests.faults.torture {arguments.operator} --replay %s"))
     return 1 if report.findings else 0
 
 

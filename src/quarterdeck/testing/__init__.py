@@ -34,6 +34,7 @@ from quarterdeck.testing.fault import (
     SilenceWatch,
     WatchError,
 )
+from quarterdeck.testing.gateway import Gateway
 from quarterdeck.testing.interceptor import delay, intercept, lose_answer, raise_once, raise_times
 from quarterdeck.testing.interleaving import ends_alike, shuffled
 from quarterdeck.testing.leak import Leak, Leftovers, left_tasks
@@ -55,6 +56,7 @@ __all__ = [
     "EventLog",
     "Exchange",
     "FaultPlan",
+    "Gateway",
     "Latency",
     "Leak",
     "Leftovers",

@@ -116,6 +116,16 @@ def test_a_picture_leaves_out_what_the_server_and_chance_decide() -> None:
     assert sorted(one.objects) == ["configmaps default/a-*", "widgets.example.com default/a"]
 
 
+def test_an_object_that_was_made_again_under_its_generated_name_is_the_same() -> None:
+    own = {"configmaps default/a-*"}
+    first = stored("configmaps", "a-b2x9z", uid(1), metadata={"generateName": "a-"}, data={"x": "1"})
+    again = stored("configmaps", "a-b2x9z", uid(2), data={"x": "1"})
+    other = stored("configmaps", "a-config", uid(2), data={"x": "1"})
+    one, two, three = (take_picture([each], own, ()) for each in (first, again, other))
+    assert one == two
+    assert one != three
+
+
 def test_an_owner_that_is_gone_is_a_difference() -> None:
     def state(owner: str) -> list[StoredObject]:
         reference = {"kind": "Widget", "name": "a", "uid": owner}
