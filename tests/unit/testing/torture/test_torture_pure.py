@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -10,6 +11,8 @@ import pytest
 
 from quarterdeck.errors import ConfigError
 from quarterdeck.testing.torture import (
+    ORACLES,
+    PATTERNS,
     Finding,
     Perturbation,
     Report,
@@ -307,3 +310,9 @@ def test_a_report_in_every_form() -> None:
     (failure,) = suite.iter("failure")
     assert failure.get("message") == "it <broke> & stayed"
     assert "it &lt;broke&gt; &amp; stayed" in as_html(report)
+
+
+def test_the_page_explains_every_pattern_and_oracle() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "torture.md").read_text()
+    assert [line for line in PATTERNS if f"| `{line}` | {PATTERNS[line]} |" not in page] == []
+    assert [name for name in ORACLES if f"| `{name}` |" not in page] == []
