@@ -15,6 +15,7 @@ __all__ = [
     "claim_of",
     "destroyed",
     "endless",
+    "has_lost_lease",
     "has_panicked",
     "last_words",
     "lie",
@@ -39,6 +40,11 @@ _CONTENT: Final = ("spec", "data", "stringData", "rules", "subjects", "roleRef")
 def has_panicked(log: str) -> bool:
     """Whether a program has failed in a way that no answer of a server excuses."""
     return _PANIC.search(log) is not None
+
+
+def has_lost_lease(log: str) -> bool:
+    """Whether a program has ended because it does not lead any more, as it should."""
+    return "leader election lost" in log[-2000:]
 
 
 def last_words(log: str) -> str:

@@ -295,7 +295,7 @@ class Run:
             take_picture(self._world.objects(), reference.own, self._world.baseline, reference.program)
         )
         if self._wanted("neighbour"):
-            found = [each for each in found if each.key in expectation.picture.objects]
+            found = [each for each in found if each.key in reference.own]
         return found
 
     async def _rest(self, place: int) -> bool:
@@ -303,6 +303,8 @@ class Run:
         usual = self._reference.seconds[place] if self._reference is not None else 0.0
         has_goal = self._reference is not None and not self._wanted("occupy")
         quiet = self._pace.quiet if has_goal else self._pace.calm
+        if self._reference is None:
+            quiet = self._pace.learning
         deadline = self._now + 3 * usual + self._pace.patience
         first_write = len(self._outcome.writes)
         activity, since = (-1, 0), self._now
@@ -346,8 +348,9 @@ class Run:
         if not subject.has_ended or self._due:
             return True
         await subject.reap()
-        is_faulty = any(each.pattern in oracle.MAY_END for each in self._seed.perturbations)
-        if not is_faulty or oracle.has_panicked(subject.log) or self._lives >= _MOST_LIVES:
+        may_end = any(each.pattern in oracle.MAY_END for each in self._seed.perturbations)
+        may_end = may_end or oracle.has_lost_lease(subject.log)
+        if not may_end or oracle.has_panicked(subject.log) or self._lives >= _MOST_LIVES:
             self._outcome.log = subject.log
             self._note(Problem("crash", self._step, oracle.last_words(subject.log)))
             return False

@@ -38,18 +38,20 @@ class Pace:
     """Without a write, after which it is at rest if the state is as expected."""
     calm: float
     """The same where nobody knows what to expect."""
+    learning: float
+    """The same in undisturbed runs, from which all others are judged: what comes later is missed."""
     patience: float
     """In which a step must come to rest, beyond what it took undisturbed."""
 
     @classmethod
     def real(cls) -> "Pace":
         """For processes."""
-        return cls(look=0.05, quiet=0.4, calm=2.5, patience=30.0)
+        return cls(look=0.05, quiet=0.4, calm=2.5, learning=8.0, patience=30.0)
 
     @classmethod
     def virtual(cls) -> "Pace":
         """For virtual time, which costs nothing."""
-        return cls(look=0.5, quiet=5.0, calm=30.0, patience=900.0)
+        return cls(look=0.5, quiet=5.0, calm=30.0, learning=60.0, patience=400.0)
 
 
 @dataclass(frozen=True, kw_only=True)

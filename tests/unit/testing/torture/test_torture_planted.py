@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def scene(bug: str) -> Scene:
         subject=manager_subject(lambda cluster, link: equip(cluster.manager(link=link), link.client, bug)),
         crds=[Shop],
         nodes=1,
-        pace=Pace.virtual(),
+        pace=replace(Pace.virtual(), calm=20.0, learning=20.0, patience=200.0),
         is_virtual=True,
         changes=changes_of(schema_of([crd(Shop)], SAMPLE), SAMPLE),
     )
