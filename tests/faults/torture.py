@@ -76,6 +76,9 @@ def _grove() -> tuple[tuple[str, ...], list[Json], Workload]:
     return ("grove",), [], usual_workload(sample, edits)
 
 
+HOME: Final = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "quarterdeck-system"}}
+WITHOUT: Final = {"ipam": ("neighbour", "occupy")}
+"""Patterns that find what is meant: claims of one clusterID share a Subnet, and one that exists is theirs."""
 STORIES: Final = {
     "nodegroup": _nodegroup,
     "ipam": _ipam,
@@ -92,15 +95,16 @@ def campaign(name: str, **options: Any) -> Campaign:
     definitions = [definition for each in operators for definition in each.definitions()]
     sample = workload.steps[0].object
     scene = Scene(
-        subject=operator_subject(*operators),
+        subject=operator_subject(*operators, is_embedded=name == "nodegroup"),
         crds=definitions,
-        install=install,
+        install=[HOME, *install],
         is_admin=False,
         pace=Pace.virtual(),
         is_virtual=True,
         changes=changes_of(schema_of(definitions, sample), sample),
     )
-    return Campaign(scene, workload, **options)
+    patterns = [each for each in options.pop("patterns", PATTERNS) if each not in WITHOUT.get(name, ())]
+    return Campaign(scene, workload, patterns=patterns, **options)
 
 
 def main() -> int:
@@ -129,7 +133,7 @@ def main() -> int:
         report = asyncio.run(trial.replay(Seed.parse(arguments.replay)))
     else:
         report = asyncio.run(trial.run())
-    print(as_text(report, f"python -m tests.faults.torture {arguments.operator} --replay '%s'"))
+    print(as_text(report, f"python -m tests.faults.torture {arguments.operator} --replay %s"))
     return 1 if report.findings else 0
 
 

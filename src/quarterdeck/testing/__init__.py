@@ -35,6 +35,7 @@ from quarterdeck.testing.fault import (
     SilenceWatch,
     WatchError,
 )
+from quarterdeck.testing.gateway import Gateway
 from quarterdeck.testing.interceptor import delay, lose_answer, raise_times
 from quarterdeck.testing.interleaving import ends_alike, shuffled
 from quarterdeck.testing.leak import Leak, Leftovers, left_tasks
@@ -57,6 +58,7 @@ __all__ = [
     "Exchange",
     "FaultPlan",
     "FaultRule",
+    "Gateway",
     "Latency",
     "Leak",
     "Leftovers",

@@ -97,10 +97,12 @@ class Campaign:
 
     async def _learn(self) -> Reference | None:
         """Two undisturbed runs; what is wrong in them already is found, and then nothing else can be."""
-        outcomes: list[Outcome] = []
-        while len(outcomes) < 2:
-            self._tell(self._report, f"undisturbed run {len(outcomes) + 1} of 2")
-            outcomes.append(await self._play(Run(self._scene, self._workload, Seed())))
+        self._tell(self._report, "two undisturbed runs")
+        runs = [Run(self._scene, self._workload, Seed()) for _ in range(2)]
+        if self._jobs > 1:
+            outcomes = list(await asyncio.gather(*map(self._play, runs)))
+        else:
+            outcomes = [await self._play(each) for each in runs]
         one, other = outcomes
         self._check_start(one)
         is_whole = all(len(each.states) == len(self._workload.steps) for each in outcomes)
@@ -126,7 +128,7 @@ class Campaign:
         first = next(iter(outcome.problems), None)
         if (
             first is not None
-            and first.step == 0
+            and first.step <= 0
             and first.oracle in ("refusal", "crash")
             and not outcome.writes
         ):

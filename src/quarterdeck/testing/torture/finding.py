@@ -15,7 +15,7 @@ ORACLES: Final = {
     "foreign": "something was touched that belongs to somebody else",
     "crash": "the process ended by itself",
     "status": "the status does not tell the truth",
-    "refusal": "an invalid value was taken, or changed something",
+    "refusal": "the API refused a step, or took what it must refuse",
 }
 """What is judged, without a specification of the operator."""
 

@@ -25,6 +25,11 @@ def has_panicked(log: str) -> bool:
     return _PANIC.search(log) is not None
 
 
+def has_lost_lease(log: str) -> bool:
+    """Whether a program has ended because it does not lead any more, as it should."""
+    return "leader election lost" in log[-2000:]
+
+
 def last_words(log: str) -> str:
     """The line of a log that says most about its end."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]

@@ -59,6 +59,7 @@ _BUILT_IN_STATUS: Final = frozenset(
     }
 )
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_SUFFIX: Final = re.compile(r"[a-z0-9]{5}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _MOST: Final = 20
 """Differences that are told."""
@@ -117,22 +118,37 @@ def _short(value: Any) -> str:
     return text if len(text) <= 160 else f"{text[:157]}..."
 
 
-def take_picture(objects: Iterable[StoredObject], own: Collection[str], baseline: Collection[str]) -> Picture:
-    """The state without what was there before (uids in ``baseline``).
+def take_picture(
+    objects: Iterable[StoredObject],
+    own: Collection[str],
+    baseline: Collection[str],
+    program: Collection[str] = (),
+) -> Picture:
+    """The state without what was there before (uids in ``baseline``), and without the ``program``'s own.
 
     ``own`` has the keys of what is looked into: the kinds under test and what the operator has written.
     """
     present = list(objects)
     names = {each.uid: f"uid of {each.key}" for each in present}
+    generated = [key for key in own if key.endswith("*")]
     found: dict[str, list[Any]] = defaultdict(list)
     for each in present:
         if each.resource in NOISE or each.uid in baseline or _is_of_the_cluster(each):
             continue
-        if each.key in own:
-            found[each.key].append(_normal(each, names))
+        key = next((one for one in generated if _is_generated(each, one)), each.key)
+        if key in program:
+            continue
+        if key in own:
+            found[key].append(_normal(each, names, has_name=not key.endswith("*")))
         elif each.resource not in _CONSEQUENCES:
-            found[each.key].append({"exists": True})
+            found[key].append({"exists": True})
     return Picture({key: sorted(values, key=msgspec.json.encode) for key, values in sorted(found.items())})
+
+
+def _is_generated(each: StoredObject, key: str) -> bool:
+    """Whether an object has a name of that kind, also where it was made again under its old name."""
+    prefix, name = key[:-1], f"{each.resource} {each.namespace}/{each.name}"
+    return name.startswith(prefix) and _SUFFIX.fullmatch(name, len(prefix)) is not None
 
 
 def _is_of_the_cluster(each: StoredObject) -> bool:
@@ -140,7 +156,7 @@ def _is_of_the_cluster(each: StoredObject) -> bool:
     return (each.resource, each.name) in (("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default"))
 
 
-def _normal(each: StoredObject, names: Mapping[str, str]) -> Json:
+def _normal(each: StoredObject, names: Mapping[str, str], *, has_name: bool) -> Json:
     document = dict(each.document)
     metadata = {key: value for key, value in document["metadata"].items() if key not in _SERVER_SET}
     generation = document["metadata"].get("generation")
@@ -149,8 +165,8 @@ def _normal(each: StoredObject, names: Mapping[str, str]) -> Json:
     if "annotations" in metadata:
         kept = {key: value for key, value in metadata["annotations"].items() if key not in _ANNOTATIONS}
         metadata["annotations"] = kept
-    if "generateName" in metadata:
-        metadata.pop("name", None)
+    if not has_name:
+        metadata = {key: value for key, value in metadata.items() if key not in ("name", "generateName")}
     document["metadata"] = {key: value for key, value in metadata.items() if value}
     for path in _CLUSTER_SET.get(each.resource, ()):
         inner = document.get(path[0])
@@ -181,6 +197,7 @@ def _normal_status(status: Json, generation: Any, *, is_built_in: bool) -> Json:
             str(each.get("type")): [each.get("status"), each.get("reason")]
             for each in conditions
             if isinstance(each, dict)
+            and each.get("status") != "False"  # or it is not there, which is the same
         }
     return normal
 

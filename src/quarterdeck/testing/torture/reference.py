@@ -31,6 +31,8 @@ class Outcome(msgspec.Struct):
     """At rest after each step."""
     baseline: frozenset[str] = frozenset()
     """The uids of what was there before."""
+    program: frozenset[str] = frozenset()
+    """Keys of what the operator makes for itself when it starts, before there is anything to work on."""
     writes: list[Write] = []
     watched: set[str] = set()
     seconds: list[float] = []
@@ -39,8 +41,8 @@ class Outcome(msgspec.Struct):
 
     @property
     def own(self) -> frozenset[str]:
-        """What the operator has written."""
-        return frozenset(each.key for each in self.writes if each.status < 300)
+        """What the operator has written, without what it makes for itself."""
+        return frozenset(each.key for each in self.writes if each.status < 300) - self.program
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -52,6 +54,8 @@ class Reference(msgspec.Struct, frozen=True):
     """The objects behind them, of the first of these runs."""
     own: frozenset[str]
     """Keys of what is looked into."""
+    program: frozenset[str]
+    """Keys of what it makes for itself, whoever its objects are."""
     writes: tuple[Write, ...]
     watched: tuple[str, ...]
     seconds: tuple[float, ...]
@@ -63,6 +67,7 @@ class Reference(msgspec.Struct, frozen=True):
             tuple(self.expectations[place] for place in places),
             tuple(self.states[place] for place in places),
             self.own,
+            self.program,
             tuple(each for each in self.writes if each.step in places),
             self.watched,
             tuple(self.seconds[place] for place in places),
@@ -71,13 +76,20 @@ class Reference(msgspec.Struct, frozen=True):
 
 def learn_reference(one: Outcome, other: Outcome) -> Reference:
     """What two undisturbed runs of a whole workload have in common."""
-    own = one.own | other.own
+    program = one.program | other.program
+    own = (one.own | other.own) - program
     pairs = zip(one.states, other.states, strict=True)
     expectations = tuple(
-        learn(take_picture(left, own, one.baseline), take_picture(right, own, other.baseline))
+        learn(
+            take_picture(left, own, one.baseline, program), take_picture(right, own, other.baseline, program)
+        )
         for left, right in pairs
     )
-    states = [[each for each in state if each.uid not in one.baseline] for state in one.states]
+    states = [
+        [each for each in state if each.uid not in one.baseline and each.key not in program]
+        for state in one.states
+    ]
+    writes = tuple(each for each in one.writes if each.step >= 0)
     seconds = tuple(max(pair) for pair in zip(one.seconds, other.seconds, strict=True))
     watched = tuple(sorted(one.watched | other.watched))
-    return Reference(expectations, tuple(states), own, tuple(one.writes), watched, seconds)
+    return Reference(expectations, tuple(states), own, program, writes, watched, seconds)

@@ -1,5 +1,6 @@
 """A campaign told: as text, JSON, JUnit's XML, or one HTML page. Pure."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Final
@@ -45,7 +46,9 @@ def as_text(report: Report, command: str = "") -> str:
             lines += ["  differences:", *(f"    {line}" for line in each.diff)]
         lines += [f"  seen in {each.seen} run{'s' if each.seen > 1 else ''}"]
         lines += [
-            f"  again: {command.replace('%s', each.seed)}" if command else f"  seed: {each.seed}",
+            f"  again: {command.replace('%s', shlex.quote(each.seed))}"
+            if command
+            else f"  seed: {each.seed}",
             "",
         ]
     lines.append(summary(report))

@@ -17,7 +17,7 @@ from quarterdeck.apiserver.document import protobuf
 from quarterdeck.client import MergePatch
 from quarterdeck.client.call import WRITES
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound
-from quarterdeck.testing.fault import FaultPlan, Refuse
+from quarterdeck.testing.fault import FaultPlan, FaultRule, Latency, Refuse
 from quarterdeck.testing.link import Exchange, Link
 from quarterdeck.testing.stream import ALL_EVENTS
 from quarterdeck.testing.torture import oracle, tampering
@@ -25,14 +25,14 @@ from quarterdeck.testing.torture.finding import Problem
 from quarterdeck.testing.torture.perturbation import Perturbation, Seed, WritePoint
 from quarterdeck.testing.torture.picture import NOISE, Difference, StoredObject, take_picture
 from quarterdeck.testing.torture.reference import Outcome, Reference, Write
-from quarterdeck.testing.torture.scene import Scene, World
+from quarterdeck.testing.torture.scene import LEASES, Scene, World
 from quarterdeck.testing.torture.workload import Step, Workload, identity
 
 Json = dict[str, Any]
-_LEASES: Final = "leases.coordination.k8s.io"
 _MOST_LIVES: Final = 6
 _MOST_WRITES: Final = 400
 """Of one step, beyond fifty times as many as undisturbed, that are taken for endless."""
+_MOMENT: Final = (0.002, 0.002)
 _LIST_STREAM: Final = Refuse(422, reason="Invalid", message="not offered", parameter="sendInitialEvents")
 
 
@@ -56,7 +56,7 @@ class Run:
         self._revisions: Final[dict[str, int]] = {}
         """Of the server at rest after a step, at its beginning, and at each write."""
         self._strangers: Final[list[StoredObject]] = []
-        self._step = 0
+        self._step = -1
         self._last_write = 0.0
         self._lives = 0
         self._world: World
@@ -69,6 +69,9 @@ class Run:
             self._outcome.baseline = world.baseline
             await self._prepare()
             await self._start()
+            if self._reference is None:
+                await self._calm()
+                self._outcome.program = frozenset(each.key for each in self._outcome.writes)
             for place, step in enumerate(self._steps):
                 self._step = place
                 started = self._now
@@ -88,8 +91,13 @@ class Run:
 
     # What goes wrong by the plan, from the first request on.
 
-    def _rules(self) -> list[Refuse]:
-        rules = []
+    @property
+    def _usual(self) -> list[FaultRule]:
+        """On virtual time a request takes a moment, or a loop without end would stop the clock."""
+        return [Latency(_MOMENT)] if self._scene.is_virtual else []
+
+    def _rules(self) -> list[FaultRule]:
+        rules = self._usual
         for each in self._seed.perturbations:
             if each.pattern not in ("refuse", "lose") or each.point is None:
                 continue
@@ -138,9 +146,8 @@ class Run:
 
     async def _free_leases(self) -> None:
         """The next life need not wait for the lease of one that is dead for sure."""
-        for each in self._world.objects():
-            if each.resource == _LEASES and each.uid not in self._world.baseline:
-                await self._delete(each.document)
+        for each in self._world.locks():
+            await self._delete(each.document)
 
     def _remember_watches(self) -> None:
         self._outcome.watched |= {
@@ -151,10 +158,13 @@ class Run:
         target = exchange.target
         if target.resource in NOISE or not target.resource:
             return
+        written = target.name or _name_in(exchange.body)
+        if target.resource == "configmaps" and self._world.is_lock(target.namespace, written):
+            return
         name = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
         self._counts[target.verb, name] += 1
         point = WritePoint(target.verb, name, self._counts[target.verb, name])
-        key = f"{target.resource} {target.namespace}/{target.name or _name_in(exchange.body)}"
+        key = f"{target.resource} {target.namespace}/{written}"
         self._outcome.writes.append(Write(self._step, point, key, exchange.status))
         self._last_write = self._now
         self._revisions[str(point)] = self._world.revision
@@ -205,13 +215,13 @@ class Run:
             self._world.subject.resume()
             self._last_write = self._now
         if held:
-            await self._calm(place)
+            await self._calm()
             for each in held:
                 if each.pattern == "miss":
                     self._forget_watches(each.what)
                 self._link.release(each.what or ALL_EVENTS)
         if blocks or (place == 0 and self._wanted("starve")):
-            await self._calm(place)
+            await self._calm()
             self._judge_claims(
                 place, "pods wait for a node" if not blocks else f"{blocks[0].what} is refused"
             )
@@ -220,13 +230,13 @@ class Run:
 
     def _lift(self) -> None:
         """End what blocks; rules that struck at one point have done so."""
-        self._plan = self._link.plan = FaultPlan()
+        self._plan = self._link.plan = FaultPlan(0, *self._usual)
 
     def _lease_seconds(self) -> float:
         durations = [
             each.document["spec"].get("leaseDurationSeconds", 0)
-            for each in self._world.objects()
-            if each.resource == _LEASES and each.uid not in self._world.baseline
+            for each in self._world.locks()
+            if each.resource == LEASES
         ]
         return float(max((each for each in durations if each <= 60), default=3))
 
@@ -253,7 +263,7 @@ class Run:
                 continue
             if each.pattern == "stale":
                 await self._restart(self._revisions.get(each.what, 0))
-                await self._calm(place)
+                await self._calm()
                 self._link.show_present()
             elif each.pattern == "recreate":
                 await self._recreate(self._steps[place].object)
@@ -281,10 +291,10 @@ class Run:
             return []
         expectation = reference.expectations[place]
         found = expectation.differences(
-            take_picture(self._world.objects(), reference.own, self._world.baseline)
+            take_picture(self._world.objects(), reference.own, self._world.baseline, reference.program)
         )
         if self._wanted("neighbour"):
-            found = [each for each in found if each.key in expectation.picture.objects]
+            found = [each for each in found if each.key in reference.own]
         return found
 
     async def _rest(self, place: int) -> bool:
@@ -292,9 +302,12 @@ class Run:
         usual = self._reference.seconds[place] if self._reference is not None else 0.0
         has_goal = self._reference is not None and not self._wanted("occupy")
         quiet = self._pace.quiet if has_goal else self._pace.calm
+        if self._reference is None:
+            quiet = self._pace.learning
         deadline = self._now + 3 * usual + self._pace.patience
         first_write = len(self._outcome.writes)
-        activity, since, checked, found = -1, self._now, -1, []
+        activity, since = (-1, 0), self._now
+        checked, found = activity, self._differences(place)[:0]
         while True:
             await asyncio.sleep(self._pace.look)
             await self._do_due()
@@ -314,10 +327,10 @@ class Run:
         self._judge_unrest(place, is_quiet=is_quiet, first_write=first_write)
         return False
 
-    async def _calm(self, place: int) -> None:
+    async def _calm(self) -> None:
         """Wait until nothing is written for a while, whatever the state is."""
         deadline = self._now + self._pace.patience / 2
-        activity, since = -1, self._now
+        activity, since = (-1, 0), self._now
         while self._now < deadline:
             await asyncio.sleep(self._pace.look)
             await self._do_due()
@@ -334,8 +347,9 @@ class Run:
         if not subject.has_ended or self._due:
             return True
         await subject.reap()
-        is_faulty = any(each.pattern in oracle.MAY_END for each in self._seed.perturbations)
-        if not is_faulty or oracle.has_panicked(subject.log) or self._lives >= _MOST_LIVES:
+        may_end = any(each.pattern in oracle.MAY_END for each in self._seed.perturbations)
+        may_end = may_end or oracle.has_lost_lease(subject.log)
+        if not may_end or oracle.has_panicked(subject.log) or self._lives >= _MOST_LIVES:
             self._outcome.log = subject.log
             self._note(Problem("crash", self._step, oracle.last_words(subject.log)))
             return False
@@ -451,7 +465,7 @@ class Run:
     async def _add_neighbour(self) -> None:
         document = tampering.neighbour(self._steps[0].object)
         await self._world.client.create(DynamicObject(document))
-        await self._calm(self._step)
+        await self._calm()
         self._outcome.problems.extend(
             oracle.shared(self._step, self._steps[0].object, document, self._world.objects())
         )
@@ -470,7 +484,7 @@ class Run:
         if not change.is_valid and self._world.activity != before:
             self._note(Problem("refusal", place, f"{change.there} was accepted, which the schema forbids"))
         writes = len(self._outcome.writes)
-        await self._calm(place)
+        await self._calm()
         if self._world.subject.has_ended or self._outcome.problems:
             return False
         if self._now - self._last_write < self._pace.calm and len(self._outcome.writes) > writes:

@@ -2,13 +2,14 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from quarterdeck.api import DynamicObject
 from quarterdeck.apiserver.auth import UserInfo
+from quarterdeck.apiserver.storage import Entry
 from quarterdeck.client import InProcessTransport
 from quarterdeck.cluster.node.profile import NodeSettings
 from quarterdeck.cluster.workload import Workloads
@@ -20,6 +21,8 @@ from quarterdeck.testing.torture.schema import Change
 from quarterdeck.testing.torture.subject import OPERATOR, MakeSubject, Subject, binding_of
 
 Json = dict[str, Any]
+LEASES: Final = "leases.coordination.k8s.io"
+_CONFIG_MAPS: Final = "configmaps"
 _ADMINISTRATOR: Final = {"kind": "ClusterRole", "metadata": {"name": "cluster-admin"}}
 
 
@@ -33,18 +36,20 @@ class Pace:
     """Without a write, after which it is at rest if the state is as expected."""
     calm: float
     """The same where nobody knows what to expect."""
+    learning: float
+    """The same in undisturbed runs, from which all others are judged: what comes later is missed."""
     patience: float
     """In which a step must come to rest, beyond what it took undisturbed."""
 
     @classmethod
     def real(cls) -> "Pace":
         """For processes."""
-        return cls(look=0.05, quiet=0.4, calm=2.5, patience=30.0)
+        return cls(look=0.05, quiet=0.4, calm=2.5, learning=8.0, patience=30.0)
 
     @classmethod
     def virtual(cls) -> "Pace":
         """For virtual time, which costs nothing."""
-        return cls(look=0.5, quiet=5.0, calm=30.0, patience=900.0)
+        return cls(look=0.5, quiet=5.0, calm=30.0, learning=60.0, patience=400.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +99,10 @@ class Scene:
             )
 
 
+def _is_lock(entry: Entry) -> bool:
+    return b"control-plane.alpha.kubernetes.io/leader" in entry.body
+
+
 class World:
     """The cluster of one run, seen from above."""
 
@@ -115,25 +124,43 @@ class World:
         return self.cluster.server.store.rev
 
     @property
-    def activity(self) -> int:
-        """Grows with each change of what counts."""
-        return max(
+    def activity(self) -> tuple[int, int]:
+        """Differs after each change of what counts."""
+        table = self.cluster.server.table
+        others = max(
             resource.bucket.last_rev
-            for resource in self.cluster.server.table.all()
-            if resource.qualified not in NOISE
+            for resource in table.all()
+            if resource.qualified not in NOISE and resource.qualified != _CONFIG_MAPS
         )
+        maps = [
+            entry.rev for entry in table.versions_of("", _CONFIG_MAPS)[0].bucket.scan() if not _is_lock(entry)
+        ]
+        return max(others, *maps), len(maps)
 
     def objects(self) -> list[StoredObject]:
-        """Everything that is stored."""
-        found, seen = [], set()
+        """Everything that is stored, without what leaders hold."""
+        return [each for each, is_lock in self._stored() if not is_lock]
+
+    def locks(self) -> list[StoredObject]:
+        """What leaders hold: Leases, and in older programs ConfigMaps."""
+        held = [each for each, is_lock in self._stored() if is_lock or each.resource == LEASES]
+        return [each for each in held if each.uid not in self.baseline]
+
+    def _stored(self) -> Iterator[tuple[StoredObject, bool]]:
+        seen = set()
         for resource in self.cluster.server.table.all():
             if id(resource.bucket) in seen:
                 continue
             seen.add(id(resource.bucket))
             for entry in resource.bucket.scan():
                 document = {"apiVersion": resource.api_version, "kind": resource.kind, **entry.document()}
-                found.append(StoredObject(resource.qualified, document))
-        return found
+                is_lock = resource.qualified == _CONFIG_MAPS and _is_lock(entry)
+                yield StoredObject(resource.qualified, document), is_lock
+
+    def is_lock(self, namespace: str, name: str) -> bool:
+        """Whether a ConfigMap is what a leader holds."""
+        entry = self.cluster.server.table.versions_of("", _CONFIG_MAPS)[0].bucket.get(namespace, name)
+        return entry is not None and _is_lock(entry)
 
     def resource_of(self, document: Mapping[str, Any]) -> str:
         """``widgets.example.com`` for an object's apiVersion and kind; empty if nothing serves it."""

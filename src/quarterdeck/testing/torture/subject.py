@@ -29,6 +29,7 @@ from quarterdeck.testing.link import Link
 OPERATOR: Final = "system:serviceaccount:default:operator"
 """Who the operator is, unless somebody says otherwise."""
 _RBAC: Final = "rbac.authorization.k8s.io"
+_ROLE: Final = "operator-under-torture"
 _NOT_SERVED: Final = -1
 _PORT: Final = "{port}"
 _TAIL: Final = 4000
@@ -136,26 +137,29 @@ def manager_subject(make: Callable[[TestCluster, Link], Manager]) -> MakeSubject
 
 
 def operator_subject(
-    *operators: Operator, settings: Mapping[str, Mapping[str, Any]] | None = None
+    *operators: Operator,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    is_embedded: bool = False,
 ) -> MakeSubject:
     """Operators as ``quarterdeck run`` has them, in one manager without webhooks.
 
     They have the roles that are derived from what they declare, and no others: use it in a ``Scene`` with
-    ``is_admin=False``.
+    ``is_admin=False``. With ``is_embedded`` they simulate machines, as on ``quarterdeck up``.
     """
 
     def make(cluster: TestCluster, link: Link) -> Manager:
         manager = cluster.manager(link=link, webhooks=WebhookServer(WebhookOptions(port=_NOT_SERVED)))
         for each in operators:
             chosen = (settings or {}).get(each.name, {})
-            each.setup(manager, OperatorEnvironment(name=each.name, settings=chosen, is_embedded=True))
+            environment = OperatorEnvironment(name=each.name, settings=chosen, is_embedded=is_embedded)
+            manager.add_rules(*each.setup(manager, environment).rules)
         return manager
 
     inner = manager_subject(make)
 
     @asynccontextmanager
     async def subject(cluster: TestCluster) -> AsyncIterator[Subject]:
-        for role in roles("operator-under-torture", make(cluster, cluster.links[0]).rules()):
+        for role in roles(_ROLE, make(cluster, cluster.links[0]).rules()):
             await cluster.client.create(role)
             await cluster.client.create(DynamicObject(binding_of(role.to_dict(), OPERATOR)))
         async with inner(cluster) as made:
@@ -166,12 +170,12 @@ def operator_subject(
 
 def binding_of(role: Mapping[str, Any], user: str) -> dict[str, Any]:
     """What gives a role to a user."""
-    metadata = {key: role["metadata"][key] for key in ("name", "namespace") if key in role["metadata"]}
+    metadata = {**role["metadata"], "name": _ROLE}  # with the role's namespace, if it has one
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": f"{role['kind']}Binding",
         "metadata": metadata,
-        "roleRef": {"apiGroup": _RBAC, "kind": role["kind"], "name": metadata["name"]},
+        "roleRef": {"apiGroup": _RBAC, "kind": role["kind"], "name": role["metadata"]["name"]},
         "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": user}],
     }
 

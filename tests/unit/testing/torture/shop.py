@@ -42,7 +42,7 @@ BUGS: Final = {
     "missing-child": "a ConfigMap that was there once is taken for granted",
     "repeated-create": "a ConfigMap of a generated name is created before its name is noted",
     "old-generation": "the status tells of the generation at creation",
-    "gives-up": "an error is swallowed, and the Shop not looked at again",
+    "gives-up": "after an error it does not look at the Shop again",
     "takes-over": "what has the right name is overwritten, whoever owns it",
     "only-creates": "children are created and never mended",
 }
@@ -83,6 +83,7 @@ class Keeper:
     def __init__(self, client: Client, bug: str = "") -> None:
         self._client: Final = client
         self._bug: Final = bug
+        self._given_up: Final[set[Key]] = set()
 
     def config(self, shop: Shop) -> dict[str, Any]:
         name = "shop" if self._bug == "name-collision" else f"{shop.metadata.name}-config"
@@ -106,11 +107,14 @@ class Keeper:
         return _config_map(f"{shop.metadata.namespace}-{shop.metadata.name}", REGISTER, {"open": "yes"})
 
     async def reconcile(self, ctx: Context[Shop]) -> None:
+        if ctx.key in self._given_up:
+            return
         try:
             await self._reconcile(ctx)
         except ApiError:
             if self._bug != "gives-up":
                 raise
+            self._given_up.add(ctx.key)
 
     async def _reconcile(self, ctx: Context[Shop]) -> None:
         shop = ctx.obj
@@ -120,9 +124,13 @@ class Keeper:
         await self._put(ctx, self.deployment(shop), owner=shop)
         found = await ctx.get(Deployment, f"{shop.metadata.name}-web", shop.metadata.namespace)
         ready = (found.to_dict().get("status") or {}).get("readyReplicas", 0) if found is not None else 0
+        if self._bug == "old-generation":
+            if shop.status.observed_generation is UNSET:
+                patch = MergePatch({"status": {"observedGeneration": shop.metadata.generation}})
+                await self._client.subresource("status").patch(shop, patch)
+            return
         ctx.status.ready_replicas = ready
-        if self._bug != "old-generation" or shop.status.observed_generation is UNSET:
-            ctx.status.observed_generation = shop.metadata.generation
+        ctx.status.observed_generation = shop.metadata.generation
         is_ready = ready >= shop.spec.replicas or self._bug == "lying-status"
         ctx.conditions.set("Ready", is_ready, reason="Counted")
         if self._bug == "hot-loop":
@@ -186,8 +194,8 @@ def _config_map(name: str, namespace: str, data: dict[str, str]) -> dict[str, An
 
 
 def _shop_of_line(_: MapContext, line: ConfigMap) -> Iterable[Key]:
-    namespace, _, name = line.metadata.name.partition("-")
-    return [Key(namespace, name)] if line.metadata.namespace == REGISTER else []
+    parts = line.metadata.name.split("-", 1)
+    return [Key(*parts)] if line.metadata.namespace == REGISTER and len(parts) > 1 else []
 
 
 def equip(manager: Manager, client: Client, bug: str = "") -> Manager:

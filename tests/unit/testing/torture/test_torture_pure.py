@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -10,6 +11,8 @@ import pytest
 
 from quarterdeck.errors import ConfigError
 from quarterdeck.testing.torture import (
+    ORACLES,
+    PATTERNS,
     Finding,
     Perturbation,
     Report,
@@ -114,6 +117,16 @@ def test_a_picture_leaves_out_what_the_server_and_chance_decide() -> None:
     one, other = (take_picture(state(first), own, {uid(99)}) for first in (1, 5))
     assert one == other
     assert sorted(one.objects) == ["configmaps default/a-*", "widgets.example.com default/a"]
+
+
+def test_an_object_that_was_made_again_under_its_generated_name_is_the_same() -> None:
+    own = {"configmaps default/a-*"}
+    first = stored("configmaps", "a-b2x9z", uid(1), metadata={"generateName": "a-"}, data={"x": "1"})
+    again = stored("configmaps", "a-b2x9z", uid(2), data={"x": "1"})
+    other = stored("configmaps", "a-config", uid(2), data={"x": "1"})
+    one, two, three = (take_picture([each], own, ()) for each in (first, again, other))
+    assert one == two
+    assert one != three
 
 
 def test_an_owner_that_is_gone_is_a_difference() -> None:
@@ -297,3 +310,9 @@ def test_a_report_in_every_form() -> None:
     (failure,) = suite.iter("failure")
     assert failure.get("message") == "it <broke> & stayed"
     assert "it &lt;broke&gt; &amp; stayed" in as_html(report)
+
+
+def test_the_page_explains_every_pattern_and_oracle() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "torture.md").read_text()
+    assert [line for line in PATTERNS if f"| `{line}` | {PATTERNS[line]} |" not in page] == []
+    assert [name for name in ORACLES if f"| `{name}` |" not in page] == []
