@@ -135,6 +135,14 @@ def test_a_gang_is_told_once_and_not_by_each_of_its_pods() -> None:
     assert [each.text for each in found.problems] == ["PodGroup team/gang: no rack has room"]
 
 
+def test_what_the_scheduler_says_is_told_plainly_and_the_same_for_every_gang() -> None:
+    said = "topology racks, requirement example.com/rack couldn't be satisfied for job <team/{}>: not enough"
+    gangs = [gang("PodSchedulingErrors", said.format(name), name=name) for name in ("a", "b")]
+    assert [each.text for each in assessed(podgroups=gangs).problems] == [
+        "2 PodGroups: no rack has room for all of it"
+    ]
+
+
 def _in_gang(name: str) -> Json:
     return {"metadata": {"name": name, "namespace": "team", "annotations": {"pod-group-name": "gang"}}}
 

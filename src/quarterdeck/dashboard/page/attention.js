@@ -2,7 +2,7 @@
 import { html, useState } from "/vendor/htm-preact.js";
 import { health, matches, state } from "/store.js";
 import { Empty, ObjectLink, State } from "/part.js";
-import { age, plural } from "/format.js";
+import { age, plural, withGangNames } from "/format.js";
 
 const FEW = 4;
 
@@ -22,7 +22,7 @@ export const Problem = ({ problem, open }) => {
   const [isWhole, setWhole] = useState(false);
   const shown = isWhole ? problem.subjects : problem.subjects.slice(0, FEW);
   return html`<div class="problem ${problem.severity}">
-    <div class="head"><${State} value=${problem.severity} /><b>${problem.head}</b>
+    <div class="head"><${State} value=${problem.severity} /><b>${withGangNames(problem.head)}</b>
       ${problem.since && Date.parse(problem.since) < Date.now() && html`<span class="soft">for ${age(problem.since)}</span>`}</div>
     <p>${problem.reason}</p>
     <p class="soft">to do: ${problem.remedy}</p>

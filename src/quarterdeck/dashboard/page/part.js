@@ -1,6 +1,6 @@
 // Small things that several views are made of.
 import { html } from "/vendor/htm-preact.js";
-import { paint, plural } from "/format.js";
+import { gangName, paint, plural } from "/format.js";
 
 export { matches } from "/store.js";
 
@@ -48,4 +48,4 @@ export const OpenerRow = ({ open, name, children }) => html`
 
 export const ObjectLink = ({ object, open }) => html`
   <button class="opener link" onClick=${() => open({ kind: object.kind, version: object.apiVersion ?? "", key: object.namespace ? `${object.namespace}/${object.name}` : object.name })}>
-    <span class="soft">${object.kind}</span> ${object.namespace ? `${object.namespace}/` : ""}${object.name}</button>`;
+    <span class="soft">${object.kind}</span> ${object.namespace ? `${object.namespace}/` : ""}${gangName(object.name)}</button>`;

@@ -171,7 +171,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
 
     from quarterdeck.api import Key
     from quarterdeck.errors import SchemaError
-    from quarterdeck.scheduler.plan import explain, remedies
+    from quarterdeck.scheduler.plan import explain, remedies, verdict
 
     namespace, _, name = arguments.name.rpartition("/")
     key = Key(namespace or arguments.namespace, name)
@@ -180,11 +180,14 @@ def run_explain(arguments: argparse.Namespace) -> int:
         found = explain(recorded, key)
     except SchemaError as error:
         raise ConfigError(str(error)) from error
-    cures = remedies(recorded, key)
+    hopeless = verdict(recorded, key)
+    cures = () if hopeless else remedies(recorded, key)
     if arguments.output == "json":
-        _print({**msgspec.structs.asdict(found), "remedies": cures}, "json")
+        _print({**msgspec.structs.asdict(found), "verdict": hopeless, "remedies": cures}, "json")
         return 0
     print(found.text())
+    if hopeless:
+        print(hopeless)
     if cures:
         print("what would start it:")
     for each in cures:

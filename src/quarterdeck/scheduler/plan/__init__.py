@@ -13,7 +13,7 @@ from .change import Change, add_nodes, change_queue, remove_nodes, submit_gang
 from .course import Rest, after, run_to_rest
 from .explanation import Explanation, explain
 from .record import Recorded, decisions_text, dump, load
-from .remedy import Remedy, remedies
+from .remedy import Remedy, remedies, verdict
 from .simulation import Simulation, simulate
 
 __all__ = [
@@ -35,4 +35,5 @@ __all__ = [
     "run_to_rest",
     "simulate",
     "submit_gang",
+    "verdict",
 ]
