@@ -1,7 +1,7 @@
 // The page: a header, views, a drawer with details, and the keyboard. Everything that is shown has an address.
 import { html, render, useEffect, useReducer, useRef, useState } from "/vendor/htm-preact.js";
-import { NO_FILTER, follow, health, isFiltering, staleSince, state } from "/store.js";
-import { Attention, problems } from "/attention.js";
+import { NO_FILTER, derived, follow, health, isFiltering, staleSince, state } from "/store.js";
+import { Attention } from "/attention.js";
 import { GpuMap } from "/gpus.js";
 import { History } from "/history.js";
 import { QueueTable, Queues } from "/queues.js";
@@ -116,12 +116,10 @@ function toAddress({ view, detail, filter }) {
 const Choice = ({ name, values, filter, change }) => html`<select aria-label=${name} value=${filter[name]} onChange=${(event) => change({ ...filter, [name]: event.target.value })}>
   <option value="">every ${name}</option>${values.map((each) => html`<option value=${each} selected=${each === filter[name]}>${each}</option>`)}</select>`;
 
-function namespaces() {
-  const found = new Set(Object.values(state.gangs).map((gang) => gang.namespace));
-  for (const problem of problems()) for (const each of problem.subjects) found.add(each.namespace);
-  found.delete("");
-  return [...found].sort();
-}
+const ofGangs = derived("gangs", (rows) => new Set(Object.values(rows).map((gang) => gang.namespace)));
+const ofProblems = derived("problems", (rows) => new Set(Object.values(rows).flatMap((row) => row.subjects.map((each) => each.namespace))));
+
+const namespaces = () => [...new Set([...ofGangs(), ...ofProblems()])].filter(Boolean).sort();
 
 const Liveness = () => {
   const stale = staleSince();
@@ -205,8 +203,8 @@ function App() {
       <button onClick=${turn} aria-label="dark or light">${theme === "dark" ? "☀" : "☾"}</button>
       <button onClick=${() => open({ kind: "help" })} aria-label="help">?</button>
     </header>
-    <nav role="tablist" aria-label="views">${VIEWS.map(([name, , badge], place) => html`
-      <button role="tab" id="tab-${place}" aria-controls="view" aria-selected=${place === view ? "true" : "false"} onClick=${() => setView(place)}>${name}${badge && badge() > 0 && html`<span class="badge warn">${badge()}</span>`}</button>`)}</nav>
+    <nav aria-label="views"><div role="tablist">${VIEWS.map(([name, , badge], place) => html`
+      <button role="tab" id="tab-${place}" aria-controls="view" aria-selected=${place === view ? "true" : "false"} onClick=${() => setView(place)}>${name}${badge && badge() > 0 && html`<span class="badge warn">${badge()}</span>`}</button>`)}</div></nav>
     <main><div id="view" role="tabpanel" aria-labelledby="tab-${view}"><${View} filter=${filter} clear=${clear} open=${open} /></div></main>
     ${detail && html`<${Drawer} detail=${detail} open=${open} close=${() => open(null)} />`}`;
 }

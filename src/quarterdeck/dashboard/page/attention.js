@@ -1,15 +1,26 @@
 // What needs attention: the problems that the health model finds, the worst first, the same reason once.
 import { html, useState } from "/vendor/htm-preact.js";
-import { health, matches, state } from "/store.js";
+import { derived, health, matches } from "/store.js";
 import { Empty, ObjectLink, State } from "/part.js";
 import { age, plural, withGangNames } from "/format.js";
 
 const FEW = 4;
 
-export const problems = () => Object.values(state.problems).sort((a, b) => a.place - b.place);
+export const problems = derived("problems", (rows) => Object.values(rows).sort((a, b) => a.place - b.place));
 
-export const problemsOf = (kind, key) => problems().filter((problem) =>
-  problem.subjects.some((each) => each.kind === kind && (each.namespace ? `${each.namespace}/${each.name}` : each.name) === key));
+const byObject = derived("problems", () => {
+  const found = new Map();
+  for (const problem of problems()) {
+    for (const { kind, namespace, name } of problem.subjects) {
+      const key = `${kind} ${namespace ? `${namespace}/` : ""}${name}`;
+      if (!found.has(key)) found.set(key, []);
+      if (!found.get(key).includes(problem)) found.get(key).push(problem);
+    }
+  }
+  return found;
+});
+
+export const problemsOf = (kind, key) => byObject().get(`${kind} ${key}`) ?? [];
 
 const isShown = (filter, problem) =>
   (!filter.severity || problem.severity === filter.severity)

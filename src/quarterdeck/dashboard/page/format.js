@@ -31,7 +31,7 @@ export function duration(seconds) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
-export const natural = (a, b) => a.localeCompare(b, "en", { numeric: true });
+export const natural = new Intl.Collator("en", { numeric: true }).compare;
 
 const UID = /-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

@@ -1,16 +1,16 @@
 // Gangs: what waits and why, and all of them as a table.
 import { html, useEffect, useState } from "/vendor/htm-preact.js";
-import { state } from "/store.js";
+import { derived, state } from "/store.js";
 import { Empty, ObjectLink, Opener, OpenerRow, State, Swatch, matches } from "/part.js";
 import { Problem, problemsOf } from "/attention.js";
 import { age, bound, count, gangName, plural, withGangNames } from "/format.js";
 
 const ORDER = ["failing", "not ready", "waiting", "partly", "failed", "starting", "running", "ended", "empty"];
 
-export const waiting = () =>
-  Object.entries(state.gangs)
+export const waiting = derived("gangs", (rows) =>
+  Object.entries(rows)
     .filter(([, gang]) => gang.waiting > 0)
-    .sort(([, a], [, b]) => a.since.localeCompare(b.since));
+    .sort(([, a], [, b]) => (a.since < b.since ? -1 : a.since > b.since ? 1 : 0)));
 
 const sentence = (key, gang) => problemsOf("PodGroup", key).find((each) => each.situation !== "gang-evicted")?.reason ?? (gang.why[0] ?? "").split("\n")[0];
 
@@ -32,7 +32,7 @@ const Wait = ({ reason, gangs, open }) => {
   const hint = scattered(gang);
   return html`<div class="wait"><p class="head"><b>${gangs.length === 1 ? gangName(gang.name) : plural(gangs.length, "gang")}: ${withGangNames(reason || "no reason is given")}</b></p>
     ${missing(gangs) > 0 && html`<p class="soft">${plural(missing(gangs), "GPU")} missing.${hint && ` ${hint}`}</p>`}
-    ${shown.map(([each, row]) => html`<${Opener} key=${each} kind="line" open=${() => open({ kind: "gang", key: each })} label="why ${each} waits">
+    ${shown.map(([each, row]) => html`<${Opener} key=${each} kind="line" open=${() => open({ kind: "gang", key: each })}>
       <${Swatch} name=${each} /><b>${gangName(row.name)}</b><${State} value=${row.state} />
       <span class="soft">${row.waiting} of ${plural(row.pods, "pod")}${row.queue ? ` · queue ${row.queue}` : ""} · ${age(row.since)}</span>
       ${row.grouped && html`<span class="ask">What would start it? ⏎</span>`}<//>`)}

@@ -1,6 +1,6 @@
 // The nodes as a map: one cell for each GPU, in the colour of the gang that has it.
 import { html } from "/vendor/htm-preact.js";
-import { isFiltering, state } from "/store.js";
+import { derived, isFiltering, state } from "/store.js";
 import { Bar, Empty, Opener, Swatch, matches } from "/part.js";
 import { bytes, colour, count, gangName, natural, paint, plural, shortName } from "/format.js";
 
@@ -49,7 +49,7 @@ const used = (node) => node.guests.reduce((sum, guest) => sum + guest.gpus, 0);
 
 const Node = ({ node, filter, open }) => html`
   <${Opener} kind="node ${node.ready ? "" : "down"} ${node.cordoned ? "cordoned" : ""}" open=${() => open({ kind: "Node", key: node.name })}
-    label="${node.name}: ${node.ready ? "ready" : "not ready"}, ${count(used(node))} of ${plural(node.gpus, "GPU")}, ${plural(node.pods, "pod")}, CPU ${count(node.cpu[0])} of ${count(node.cpu[1])}, memory ${bytes(node.memory[0])} of ${bytes(node.memory[1])}">
+    title="${node.name}: ${node.ready ? "ready" : "not ready"}, ${count(used(node))} of ${plural(node.gpus, "GPU")}, ${plural(node.pods, "pod")}, CPU ${count(node.cpu[0])} of ${count(node.cpu[1])}, memory ${bytes(node.memory[0])} of ${bytes(node.memory[1])}">
     <div class="name">${node.name}<span>${node.ready ? (node.cordoned ? "cordoned" : plural(node.pods, "pod")) : "not ready"}</span></div>
     ${node.gpus
       ? html`<div class="cells">${cells(node).map((guests) => html`<${Cell} guests=${guests} filter=${filter} />`)}</div>`
@@ -67,7 +67,9 @@ function domainsOf(nodes) {
   return [...domains].sort(([a, x], [b, y]) => (a === "without GPUs") - (b === "without GPUs") || down(y) - down(x) || natural(a, b));
 }
 
-const sorted = () => Object.values(state.nodes).sort((a, b) => a.ready - b.ready || natural(a.name, b.name));
+const domainsOfAll = derived("nodes", () => domainsOf(sorted()));
+
+const sorted = derived("nodes", (rows) => Object.values(rows).sort((a, b) => a.ready - b.ready || natural(a.name, b.name)));
 
 // Where there are many nodes: a line for each rack, the bad ones first.
 const Racks = ({ domains }) => html`<table><tbody>${domains.slice(0, RACKS).map(([domain, members]) => {
@@ -81,7 +83,7 @@ const Racks = ({ domains }) => html`<table><tbody>${domains.slice(0, RACKS).map(
 export const GpuMap = ({ filter, open, legend = true, isShort = false }) => {
   const nodes = sorted();
   if (!nodes.length) return html`<${Empty} source=${state.sources.nodes}>This cluster has no nodes yet.<//>`;
-  const domains = domainsOf(nodes);
+  const domains = domainsOfAll();
   if (isShort && nodes.length > FEW) return html`<${Racks} domains=${domains} />`;
   const isDense = nodes.length > DENSE;
   const gangs = [...new Set(nodes.flatMap((node) => node.guests.map((guest) => guest.gang)))].sort();

@@ -38,8 +38,8 @@ export const Card = ({ title, note, children, kind = "" }) => html`
   </section>`;
 
 // A card that opens details: by mouse, by Enter, found by the arrow keys.
-export const Opener = ({ open, children, kind = "", label }) => html`
-  <div class="opener ${kind}" tabindex="0" role="button" aria-label=${label}
+export const Opener = ({ open, children, kind = "", label, title }) => html`
+  <div class="opener ${kind}" tabindex="0" role="button" aria-label=${label} title=${title}
     onClick=${open} onKeyDown=${(event) => event.key === "Enter" && open()}>${children}</div>`;
 
 // A row of a table that opens details: the name in it is a button, and the whole row can be clicked.

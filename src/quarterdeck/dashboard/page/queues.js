@@ -39,7 +39,7 @@ export const Queues = ({ filter, open }) => {
   const top = Math.max(1, ...all.flatMap(({ gpu, fairShare }) => [gpu.quota, gpu.allocated, gpu.requested, fairShare ?? 0]));
   return html`
     ${queues.map((queue) => html`
-      <${Opener} key=${queue.name} kind="queue" open=${() => open({ kind: "Queue", key: queue.name })} label="queue ${queue.title}">
+      <${Opener} key=${queue.name} kind="queue" open=${() => open({ kind: "Queue", key: queue.name })}>
         <div class="title" style=${{ paddingLeft: `${queue.depth * 18}px` }}>
           ${queue.title}${queue.priority !== 100 && html` <${Chip}>priority ${queue.priority}<//>`}
           ${queue.gpu.quota >= 0 && queue.gpu.allocated > queue.gpu.quota && html` <${Chip} kind="warn">over quota<//>`}

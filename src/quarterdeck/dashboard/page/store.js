@@ -49,6 +49,18 @@ export function follow(onChange) {
   };
 }
 
+// A function of one section, worked out again only when that has changed: views are drawn often.
+export function derived(section, work) {
+  let known, value;
+  return () => {
+    if (known !== state[section]) {
+      known = state[section];
+      value = work(known);
+    }
+    return value;
+  };
+}
+
 export const health = () => state.health.health ?? { critical: 0, warning: 0, notice: 0, unknown: ["everything"], unreachableSince: "" };
 
 // Since when what is shown is not what is: nothing if it is live.
