@@ -38,6 +38,7 @@ _RACK = 20
 _GANG = 8
 _AT_ONCE = 32
 _VIEWS = "123456789"
+_DETAIL = "#problems?open=Node:node-7"
 _LONG_TASKS = """
 window.longest = 0;
 new PerformanceObserver((list) => {
@@ -117,8 +118,11 @@ def _look(url: str, nodes: int, changes: Any, axe: str) -> tuple[float, float, f
         found: Json = {}
         if axe:
             browser.evaluate(Path(axe).read_text())
-            for view in _VIEWS:
-                browser.press(view)
+            for view in (*_VIEWS, _DETAIL):
+                if view == _DETAIL:
+                    browser.evaluate(f"location.hash = '{view}'")
+                else:
+                    browser.press(view)
                 browser.evaluate("new Promise((done) => setTimeout(done, 1000))")
                 answer = browser.evaluate("axe.run().then((found) => JSON.stringify(found.violations))")
                 for each in json.loads(answer):

@@ -52,7 +52,7 @@ def page() -> str:
 
 def _remedy(text: str) -> str:
     words = {"{object}": "OBJECT", "{namespace}/{name}": "GANG", "{name}": "NAME", "{namespace}": "NAMESPACE"}
-    for field, word in {**words, "{about}": "the one it names"}.items():
+    for field, word in {**words, "{about}": "…"}.items():
         text = text.replace(field, word)
     return text
 

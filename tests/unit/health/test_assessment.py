@@ -58,7 +58,7 @@ def test_every_situation_is_made_here() -> None:
 
 @pytest.mark.parametrize("situation", TROUBLES)
 def test_a_situation_is_seen_with_its_severity_object_time_and_remedy(situation: str) -> None:
-    found = assessed(**TROUBLES[situation])
+    found = assess(world(**TROUBLES[situation]), Observer(), NOW)
     assert situation in situations(found), found
     problem = next(each for each in found.problems if each.situation == situation)
     assert problem.severity == SITUATIONS[situation].severity
