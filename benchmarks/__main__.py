@@ -27,6 +27,7 @@ NAMES = (
     "testkit",
     "cel",
     "yaml_answers",
+    "dashboard",
 )
 
 

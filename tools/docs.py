@@ -26,6 +26,7 @@ _GENERATORS = (
     "tools/field_reference.py",
     "tools/designs_page.py",
     "tools/layers_page.py",
+    "tools/health_page.py",
 )
 
 

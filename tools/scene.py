@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["NODES", "WAITING", "objects"]
+__all__ = ["NODES", "WAITING", "objects", "troubles"]
 
 Json = dict[str, Any]
 ZONE, RACK, HOST = "topology.kubernetes.io/zone", "example.com/rack", "kubernetes.io/hostname"
@@ -33,6 +33,20 @@ def objects() -> Iterator[Json]:
     yield from _inference()
     yield from _addresses()
     yield from _groups()
+
+
+def troubles() -> Iterator[Json]:
+    """What makes the cluster a case for whoever is on call: a node that fails, and pods that crash."""
+    yield _make("v1", "Node", "node-9", metadata={"annotations": {"quarterdeck.dev/failed": "true"}})
+    notes = {"quarterdeck.dev/run-seconds": "2", "quarterdeck.dev/exit-code": "1"}
+    container = {"name": "server", "image": "example.com/embedding:2"}
+    template = {
+        "metadata": {"labels": {"app": "embedding"}, "annotations": notes},
+        "spec": {"containers": [container]},
+    }
+    selector = {"matchLabels": {"app": "embedding"}}
+    spec = {"replicas": 3, "selector": selector, "template": template}
+    yield _make("apps/v1", "Deployment", "embedding", "default", spec=spec)
 
 
 def _make(version: str, kind: str, name: str, namespace: str = "", **rest: Any) -> Json:

@@ -11,23 +11,27 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from browser import Browser, find_chromium
 from quarterdeck.api import DynamicObject
 from quarterdeck.client import Client, Config
-from scene import NODES, WAITING, objects
+from scene import NODES, WAITING, objects, troubles
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
 SHOTS = (
     ("dashboard", "1", "dark", ""),
     ("dashboard-light", "1", "light", ""),
-    ("dashboard-why", "4", "dark", WAITING),
-    ("dashboard-inference", "6", "dark", ""),
-    ("dashboard-addresses", "7", "dark", ""),
+    ("dashboard-why", "5", "dark", WAITING),
+    ("dashboard-inference", "7", "dark", ""),
+    ("dashboard-addresses", "8", "dark", ""),
 )
 """File, view, theme and the gang that is opened."""
+TROUBLED = (("dashboard-problems", "2", 1440), ("dashboard-phone", "1", 390))
+"""The same cluster after a node has failed and pods crash: file, view and width."""
 
 
 def main() -> int:
@@ -55,16 +59,26 @@ def main() -> int:
                 with Browser(theme=theme) as browser:
                     photograph(browser, url, view, gang, folder / f"{name}.png")
                 print(f"wrote {folder / name}.png")
+            asyncio.run(apply_scene(kubeconfig, troubles()))
+            for name, view, width in TROUBLED:
+                with Browser(width=width) as browser:
+                    browser.open(url)
+                    for text in ("has stopped reporting", "again and again"):
+                        browser.wait(f"document.body.innerText.includes('{text}')", seconds=180.0)
+                    browser.press(view)
+                    browser.evaluate("new Promise((done) => setTimeout(done, 1500))")
+                    browser.screenshot(folder / f"{name}.png")
+                print(f"wrote {folder / name}.png")
         finally:
             up.terminate()
             up.wait()
     return 0
 
 
-async def apply_scene(kubeconfig: Path) -> None:
-    """Put the scene into a cluster."""
+async def apply_scene(kubeconfig: Path, wanted: Iterable[dict[str, Any]] | None = None) -> None:
+    """Put the scene, or these objects, into a cluster."""
     async with Client.connect(Config.load(kubeconfig)) as client:
-        for each in objects():
+        for each in objects() if wanted is None else wanted:
             await client.apply(DynamicObject(each), field_manager="scene", force=True)
 
 
@@ -74,8 +88,8 @@ def photograph(browser: Browser, url: str, view: str, gang: str, file: Path) -> 
     browser.wait("document.querySelectorAll('.cell i').length >= 90")
     browser.press(view)
     if gang:
-        browser.press("ArrowDown")
-        browser.press("Enter")
+        lines = "[...document.querySelectorAll('.wait .opener')]"
+        browser.evaluate(f"{lines}.find((each) => each.innerText.includes('{gang}')).click()")
         browser.wait("document.body.innerText.includes('What would start it')")
     browser.evaluate("new Promise((done) => setTimeout(done, 1500))")
     browser.screenshot(file)

@@ -80,7 +80,10 @@ def test_a_reader_finds_out_why_a_gang_waits_and_what_would_start_it(page: Brows
     shows(page, "requirement example.com/rack couldn't be satisfied")
     page.press("ArrowDown")  # to the first thing that opens, through the keyboard alone
     page.wait("document.activeElement.classList.contains('opener')")
-    page.evaluate("document.querySelector('.wait').focus()")
+    page.evaluate(
+        "[...document.querySelectorAll('.wait .opener')].find((e) => e.innerText.includes("
+        f"{WAITING!r})).focus()"
+    )
     page.press("Enter")
     shows(page, "In the scheduler's words")
     shows(page, "What would start it")
@@ -105,14 +108,14 @@ def test_gpus_have_the_colours_of_their_gangs(page: Browser) -> None:
 @pytest.mark.parametrize(
     ("key", "texts"),
     [
-        ("2", ["GPUs by node", "node-15"]),
-        ("3", ["Research", "fair share", "CPU and memory"]),
-        ("4", ["All gangs", "transcription", "JobSet"]),
-        ("5", ["llama-tune", "torch-distributed", "suspended"]),
-        ("6", ["default/assistant", "prefill", "decode", "router", "4 of 4"]),
-        ("7", ["world", "10.0.0.0/18", "2001:db8"]),
-        ("8", ["workers", "CloudEphemeral", "Static"]),
-        ("9", ["JobSet", "Created"]),
+        ("2", ["Needs attention", WAITING]),
+        ("3", ["GPUs by node", "node-15"]),
+        ("4", ["Research", "fair share", "CPU and memory"]),
+        ("5", ["All gangs", "transcription", "JobSet"]),
+        ("6", ["llama-tune", "torch-distributed", "suspended"]),
+        ("7", ["default/assistant", "prefill", "decode", "router", "4 of 4"]),
+        ("8", ["world", "10.0.0.0/18", "2001:db8"]),
+        ("9", ["workers", "CloudEphemeral", "Static"]),
     ],
 )
 def test_every_view_is_one_key_away(page: Browser, key: str, texts: list[str]) -> None:
@@ -125,7 +128,7 @@ def test_every_view_is_one_key_away(page: Browser, key: str, texts: list[str]) -
 @needs_chromium
 def test_changes_appear_by_themselves(page: Browser, cluster: Cluster) -> None:
     shows(page, WAITING)
-    page.press("3")
+    page.press("4")
     name = f"team-{time.time_ns()}"
 
     async def create() -> None:
@@ -145,10 +148,10 @@ def test_changes_appear_by_themselves(page: Browser, cluster: Cluster) -> None:
 @needs_chromium
 def test_a_log_is_shown_beside_its_training(page: Browser) -> None:
     shows(page, WAITING)
-    page.press("5")
+    page.press("6")
     shows(page, "mnist")
     page.evaluate(
-        "[...document.querySelectorAll('tr.opener')].find((e) => e.innerText.includes('mnist')).click()"
+        "[...document.querySelectorAll('tr.openable')].find((e) => e.innerText.includes('mnist')).click()"
     )
     shows(page, "Log of mnist-node-0-0")
 
@@ -156,10 +159,12 @@ def test_a_log_is_shown_beside_its_training(page: Browser) -> None:
 @needs_chromium
 def test_the_filter_and_the_theme_are_keys_too(page: Browser) -> None:
     shows(page, WAITING)
-    page.press("4")
+    page.press("5")
     page.press("/")
     page.call("Input.insertText", text="diarization")
     page.wait("document.querySelectorAll('tbody tr').length === 1")
+    shows(page, "The filter hides")  # the gang that waits is not one of them, and that is said
+    assert "Nothing waits" not in page.evaluate("document.body.innerText")
     page.press("Escape")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.press("t")
@@ -173,7 +178,7 @@ def test_without_operators_the_rest_of_the_page_works(tmp_path: Path) -> None:
         with Browser() as browser:
             browser.open(made.url)
             shows(browser, "node-1")
-            for key in "35678":
+            for key in "46789":
                 browser.press(key)
                 shows(browser, "Not installed in this cluster.")
             assert browser.errors == []
@@ -181,11 +186,52 @@ def test_without_operators_the_rest_of_the_page_works(tmp_path: Path) -> None:
         made.stop()
 
 
+@needs_chromium
+def test_an_address_leads_a_colleague_to_the_same_object(page: Browser, cluster: Cluster) -> None:
+    shows(page, WAITING)
+    origin = cluster.url.partition("/?")[0]
+    page.open(f"{origin}/#gpus?open=Node:node-3")
+    shows(page, "kubectl describe node/node-3")
+    shows(page, "YAML")
+    page.evaluate(
+        "[...document.querySelectorAll('aside .opener')].find((e) => e.innerText.includes('Pod')).click()"
+    )
+    shows(page, "follow")
+    page.wait("location.hash.includes('open=Pod%3A')")
+    page.evaluate("history.back()")
+    shows(page, "kubectl describe node/node-3")
+
+
+@needs_chromium
+def test_the_title_counts_and_a_filter_hides_no_trouble(page: Browser) -> None:
+    shows(page, "Needs attention")
+    page.wait("/^\\(.*(critical|warning)/.test(document.title)")
+    page.press("/")
+    page.call("Input.insertText", text="no such thing")
+    shows(page, "The filter hides")
+    text = page.evaluate("document.querySelector('main').innerText")
+    assert "Nothing is wrong" not in text
+    assert "Nothing waits" not in text
+    assert "No queues" not in text
+    assert page.evaluate("document.title").startswith("(")
+
+
+@needs_chromium
+def test_a_phone_can_read_it(cluster: Cluster) -> None:
+    with Browser(width=390, height=844) as phone:
+        phone.open(cluster.url)
+        shows(phone, WAITING)
+        for key in "123456789":
+            phone.press(key)
+            phone.wait("document.documentElement.scrollWidth <= 390")
+        assert phone.errors == []
+
+
 def test_nobody_gets_in_without_the_token(cluster: Cluster) -> None:
     address = cluster.url.removeprefix("http://").partition("/")[0]
     token = cluster.url.partition("token=")[2]
     cookie = f"quarterdeck-dashboard-{address.rpartition(':')[2]}={token}"
-    for path in ("/", "/stream", "/explain", "/log", "/app.js", "/?token=wrong"):
+    for path in ("/", "/stream", "/explain", "/log", "/object", "/history", "/app.js", "/?token=wrong"):
         assert cluster.get(path)[0] == 401, path
     assert cluster.get("/", Cookie=cookie)[0] == 200
     assert cluster.get("/", Cookie=cookie, Host="evil.example:80")[0] == 421

@@ -289,8 +289,8 @@ async def test_troubles_that_controllers_make_are_seen_in_all_four_faces() -> No
             gangs = board.sections["gangs"]
             assert gangs["default/crashes"]["runs"] is False
             assert gangs["default/crashes"]["state"] == "failing", "a crash loop does not run"
-            failed = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}
-            failed["metadata"]["annotations"] = {"quarterdeck.dev/failed": "true"}
+            notes = {"annotations": {"quarterdeck.dev/failed": "true"}}
+            failed = make("v1", "Node", "node-1", "", metadata=notes)
             await cluster.client.apply(DynamicObject(failed), field_manager="test", force=True)
             await cluster.clock.sleep(120.0)
             told = [each for each in board.assessment.problems if each.situation == "node-silent"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -37,6 +37,8 @@ from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.loop.clock import LoopClock
 
 from . import digest, section
+from .history import PERIOD, History
+from .inspection import inspection, kind_named
 from .planner import Plan, Planner
 
 _log: Final = get_logger(__name__)
@@ -136,6 +138,7 @@ class Board:
         self._seen: Final[dict[str, dict[str, Seen]]] = {each.name: {} for each in KINDS}
         self._seeing: Final[dict[str, Informer]] = {}
         self._unreachable_since = ""
+        self.history: Final = History()
         self._assessment = Assessment(unknown=tuple(self._seen))
         self._sections: Final[dict[str, section.Section]] = {}
         self._subscribers: Final[list[Subscriber]] = []
@@ -160,6 +163,7 @@ class Board:
             group.create_task(self._put_together(), name="board sections")
             group.create_task(self._watch_sources(), name="board sources")
             group.create_task(self._keep_asking(), name="board server")
+            group.create_task(self._remember(), name="board history")
             if self._planner is not None:
                 group.create_task(self._keep_planning(self._planner), name="board plan")
 
@@ -198,6 +202,29 @@ class Board:
             raise SchemaError("no scheduler can be asked about this cluster")
         plan = await self._planner.plan(self._cache)
         return await asyncio.to_thread(plan.explain, namespace, name)
+
+    async def inspect(self, kind: str, api_version: str, namespace: str, name: str) -> Json:
+        """One object in full, with its events and what it owns; raises what the server raises."""
+        gvk = kind_named(kind, api_version)
+        if gvk is None:
+            raise SchemaError(f"kind {kind} is not known: say its apiVersion, too")
+        obj = (await self.client.get(gvk, name, namespace)).to_dict()
+        uid = str(obj["metadata"]["uid"])
+        return inspection(obj, self._digests["events"].values(), self._children(uid))
+
+    def _children(self, uid: str) -> Iterator[Json]:
+        for each in KINDS:
+            gvk = each.kind.type_info.gvk
+            for entry in self._seeing[each.name].entries():
+                if any(owner.uid == uid for owner in entry.owner_references):
+                    status = msgspec.json.decode(entry.raw).get("status") or {}
+                    yield {
+                        "kind": gvk.kind,
+                        "apiVersion": gvk.api_version,
+                        "namespace": entry.namespace,
+                        "name": entry.name,
+                        "state": str(status.get("phase") or ""),
+                    }
 
     def _changed(self, source: Source) -> None:
         self._dirty.update(source.sections)
@@ -258,6 +285,13 @@ class Board:
             self._unreachable_since = since
             self._trouble()  # time passes: what takes a moment becomes a problem
             await self._clock.sleep(_ASK)
+
+    async def _remember(self) -> None:
+        await self.settled()
+        while True:
+            if not self._unreachable_since:  # what is not seen is not history
+                self.history.take(_text(self._clock.time()), self._sections, self._digests)
+            await self._clock.sleep(PERIOD)
 
     async def _put_together(self) -> None:
         made: Mapping[str, Callable[[section.Digests], section.Section]] = {

@@ -278,6 +278,7 @@ def event(obj: Json) -> Json:
         "type": obj.get("type", "Normal"),
         "reason": obj.get("reason", ""),
         "kind": about.get("kind", ""),
+        "version": about.get("apiVersion", ""),
         "about": f"{about['namespace']}/{about.get('name', '')}"
         if about.get("namespace")
         else about.get("name", ""),

@@ -20,7 +20,7 @@ import msgspec
 
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Call
-from quarterdeck.errors import ApiError, QuarterdeckError
+from quarterdeck.errors import ApiError, QuarterdeckError, TransportError
 from quarterdeck.wire.http import ChunkWriter, Handler, HttpServer, Request, Response, Route, text
 
 from .board import Board, Changes
@@ -28,7 +28,8 @@ from .board import Board, Changes
 _LOOPBACK: Final = "127.0.0.1"
 _COOKIE: Final = "quarterdeck-dashboard"
 _MOST_BUFFERED: Final = 32 * 1024 * 1024
-_HEARTBEAT: Final = 15.0
+_HEARTBEAT: Final = 5.0
+"""Seconds between two signs of life, by which the page knows how old its data is."""
 _LINES: Final = 1000
 _TYPES: Final = {
     "html": "text/html; charset=utf-8",
@@ -64,6 +65,8 @@ class DashboardServer:
             "/stream": self._stream,
             "/explain": self._explain,
             "/log": self._log,
+            "/object": self._object,
+            "/history": self._history,
         }
         self._http: Final = HttpServer(self._find)
 
@@ -123,9 +126,25 @@ class DashboardServer:
             return text(404, str(error))
         return Response(200, msgspec.json.encode(found), headers=_HEADERS)
 
+    def _history(self, request: Request) -> Response:
+        return Response(200, msgspec.json.encode(self._board.history.told()), headers=_HEADERS)
+
+    async def _object(self, request: Request) -> Response:
+        where = (request.param("namespace"), request.param("name"))
+        try:
+            found = await self._board.inspect(request.param("kind"), request.param("apiVersion"), *where)
+        except ApiError as error:
+            return text(error.code, str(error))
+        except TransportError as error:
+            return text(502, str(error))
+        except QuarterdeckError as error:
+            return text(404, str(error))
+        return Response(200, msgspec.json.encode(found), headers=_HEADERS)
+
     async def _log(self, request: Request) -> Response:
         info = Pod.type_info
-        query = [("follow", "true"), ("tailLines", str(_LINES))]
+        previous = request.param("previous") == "true"
+        query = [("tailLines", str(_LINES)), ("previous" if previous else "follow", "true")]
         if request.param("container"):
             query.append(("container", request.param("container")))
         call = Call(
@@ -197,7 +216,7 @@ class _EventStream:
         self._writer.write(b"data: " + msgspec.json.encode(changes) + b"\n\n")
 
     def _keep_alive(self) -> None:
-        self._writer.write(b": still here\n\n")
+        self._writer.write(b"event: beat\ndata: 0\n\n")
         self._beat = asyncio.get_running_loop().call_later(_HEARTBEAT, self._keep_alive)
 
 

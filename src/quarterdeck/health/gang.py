@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,6 +11,8 @@ from .field import Json, gpus, items, number, of
 from .problem import Finding
 
 _WAIT: Final = 5.0
+_TOPOLOGY: Final = re.compile(r"requirement (\S+) couldn't be satisfied")
+_NAMES: Final = re.compile(r" for (?:job|podgroup|pod group) <[^>]*>| <[^>]*>")
 _RESOURCES: Final = (("gpu", "GPUs", 1.0), ("cpu", "CPU", 1e-3), ("memory", "memory", 1e6))
 """Fields of a queue, what they are called, and their unit in that of the resource."""
 
@@ -35,12 +38,16 @@ def examine_pod_group(obj: Json) -> Iterator[Finding]:
                 text = f"queue {limiting} has no quota left for gangs that may not be evicted"
                 yield gang.found("gang-over-quota", text, since=since, after=_WAIT, about=limiting)
             else:
-                text = _first_line(message) or "the scheduler has no place for it"
+                text = _plain(message) or "the scheduler has no place for it"
                 yield gang.found("gang-waits", text, since=since, after=_WAIT)
 
 
-def _first_line(message: str) -> str:
-    return message.strip().partition("\n")[0].strip(" .")
+def _plain(message: str) -> str:
+    """What a scheduler says, without the names of its own objects: the same trouble has the same words."""
+    line = message.strip().partition("\n")[0].strip(" .")
+    if match := _TOPOLOGY.search(line):
+        return f"no {match[1].rpartition('/')[2]} has room for all of it"
+    return _NAMES.sub("", line)
 
 
 def minimum_of(obj: Json) -> int:

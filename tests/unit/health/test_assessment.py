@@ -58,7 +58,7 @@ def test_every_situation_is_made_here() -> None:
 
 @pytest.mark.parametrize("situation", TROUBLES)
 def test_a_situation_is_seen_with_its_severity_object_time_and_remedy(situation: str) -> None:
-    found = assessed(**TROUBLES[situation])
+    found = assess(world(**TROUBLES[situation]), Observer(), NOW)
     assert situation in situations(found), found
     problem = next(each for each in found.problems if each.situation == situation)
     assert problem.severity == SITUATIONS[situation].severity
@@ -133,6 +133,14 @@ def test_a_gang_is_told_once_and_not_by_each_of_its_pods() -> None:
     members: list[Json] = [{**refused("no room"), **_in_gang(f"p-{number}")} for number in range(4)]
     found = assessed(podgroups=[gang("PodSchedulingErrors", "no rack has room")], pods=members)
     assert [each.text for each in found.problems] == ["PodGroup team/gang: no rack has room"]
+
+
+def test_what_the_scheduler_says_is_told_plainly_and_the_same_for_every_gang() -> None:
+    said = "topology racks, requirement example.com/rack couldn't be satisfied for job <team/{}>: not enough"
+    gangs = [gang("PodSchedulingErrors", said.format(name), name=name) for name in ("a", "b")]
+    assert [each.text for each in assessed(podgroups=gangs).problems] == [
+        "2 PodGroups: no rack has room for all of it"
+    ]
 
 
 def _in_gang(name: str) -> Json:

@@ -59,7 +59,7 @@ class TestExplain:
         assert explained(scene.job("b", waiting=1, gpu=1), "b").text().splitlines() == [
             "team/b: queue q, priority 50, preemptible",
             "next cycle: 1 waiting",
-            "missing: 1 pods, GPU: 1, CPU: 1 (cores), memory: 1.073 (GB)",
+            "missing: 1 pod, 1 GPU, 1 CPU, 1 GiB of memory",
             f"  {NO_GPUS.format('b')}",
             "subgroups:",
             "  subgroup  minimum  placed  waiting",
@@ -95,9 +95,7 @@ class TestExplain:
         scene = (
             gpu_node().group("a", least=2).pod("a", scalars=(("nic", 1),)).pod("a", scalars=(("disk", 1),))
         )
-        assert (
-            explained(scene, "a").missing == "2 pods, GPU: 0, CPU: 2 (cores), memory: 2.147 (GB), disk, nic"
-        )
+        assert explained(scene, "a").missing == "2 pods, 2 CPU, 2 GiB of memory, disk, nic"
 
     def test_the_message_is_its_own(self) -> None:
         scene = gpu_node(1).job("a", waiting=1, gpu=2).job("b", waiting=1, gpu=3).group("c", least=2).pod("c")

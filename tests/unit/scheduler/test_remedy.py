@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quarterdeck.api import Key
-from quarterdeck.scheduler.plan import Recorded, Remedy, remedies
+from quarterdeck.scheduler.plan import Recorded, Remedy, remedies, verdict
 from quarterdeck.scheduler.snapshot import QueueResource
 
 from .schedulerscene import NS, Scene
@@ -55,12 +55,12 @@ def test_all_that_helps_is_told_with_whom_it_evicts() -> None:
     scene = Scene().node("n0", 2).queue("q").job("low", "q", "n0", gpu=1)
     scene.job("high", "q", "n0", gpu=1, priority=100).job("waits", "q", waiting=1, gpu=2, priority=75)
     assert found(scene, "waits") == [
+        Remedy(kind="nodes", text="1 more node like n0"),
         Remedy(
             kind="end",
-            text=f"the end of {NS}/high, which has 1 pods and 1 GPUs",
+            text=f"the end of {NS}/high, which has 1 pod and 1 GPU",
             evicts=(f"{NS}/low",),
         ),
-        Remedy(kind="nodes", text="1 more node like n0"),
     ]
 
 
@@ -120,3 +120,33 @@ def test_what_cannot_be_preempted_needs_a_larger_quota() -> None:
 
 def test_a_gang_without_a_queue_is_not_helped() -> None:
     assert found(Scene().node("n0", 8).queue("q").job("waits", "nowhere", waiting=1, gpu=1), "waits") == []
+
+
+def test_a_quota_is_raised_by_no_more_than_starts_the_gang() -> None:
+    scene = Scene().node("n0", 8).queue("q", gpu=(0, -1, 1)).job("over", "q", *["n0"] * 4, gpu=1)
+    assert shares(scene.job("waits", "q", waiting=4, gpu=1, priority=100)) == ["queue q: gpu.quota 4"]
+
+
+def test_a_queue_that_need_not_change_stays_as_it_is() -> None:
+    scene = Scene().node("n0", 8).queue("root", gpu=(6, -1, 1)).queue("q", "root", (0, -1, 1))
+    scene.queue("other", "root").job("theirs", "other", *["n0"] * 4, gpu=1)
+    assert shares(scene.job("waits", "q", waiting=4, gpu=1, priority=100)) == ["queue q: gpu.quota 4"]
+
+
+def hopeless(scene: Scene, name: str) -> str:
+    return verdict(Recorded(snapshot=scene.snapshot()), Key(NS, name))
+
+
+def test_that_nothing_helps_is_an_answer_with_its_reason() -> None:
+    scene = Scene().node("n0", 8).node("n1", 4).queue("q").job("waits", "q", waiting=2, gpu=16)
+    assert hopeless(scene, "waits") == "nothing starts this, because no node has 16 GPUs: the largest has 8"
+    scene = Scene().node("n0").queue("q").job("waits", "q", waiting=1, gpu=1)
+    assert hopeless(scene, "waits") == "nothing starts this, because no node has 1 GPU: none has any"
+    scene = Scene().node("n0", 8).queue("q").job("waits", "typo", waiting=1, gpu=1)
+    assert hopeless(scene, "waits") == "nothing starts this, because queue typo does not exist"
+    scene = Scene().node("n0", 2, memory=1).queue("q").group("waits").pod("waits", memory=2)
+    assert hopeless(scene, "waits") == (
+        "nothing starts this, because no node has 2.147 gigabytes: the largest has 1.073"
+    )
+    assert hopeless(full().job("waits", "q", waiting=8, gpu=1), "waits") == ""
+    assert hopeless(full(), "runs") == ""

@@ -69,7 +69,7 @@ class TestRecord:
 class TestExplain:
     def test_what_is_missing_is_told_with_queues_and_victims(self) -> None:
         found = explain(recorded(crowded()), Key(NS, "p"))
-        assert found.missing == "4 pods, GPU: 4, CPU: 4 (cores), memory: 4.294 (GB)"
+        assert found.missing == "4 pods, 4 GPUs, 4 CPU, 4 GiB of memory"
         assert [each.name for each in found.queues] == ["poor", "root"]
         assert (found.queues[0].fair_share, found.queues[0].allocated) == (4, 0)
         (victim,) = found.victims

@@ -215,7 +215,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
     import msgspec
 
     from quarterdeck.errors import SchemaError
-    from quarterdeck.scheduler.plan import explain, gangs_named, remedies
+    from quarterdeck.scheduler.plan import explain, gangs_named, remedies, verdict
 
     recorded = _recorded(arguments)
     name = "/".join(arguments.name)
@@ -223,21 +223,29 @@ def run_explain(arguments: argparse.Namespace) -> int:
         name = name.partition("/")[2]  # podgroup NAMESPACE/NAME
     try:
         keys = gangs_named(recorded.snapshot, name, arguments.namespace)
-        found = [(explain(recorded, key), remedies(recorded, key)) for key in keys]
+        found = []
+        for key in keys:
+            hopeless = verdict(recorded, key)
+            found.append((explain(recorded, key), hopeless, () if hopeless else remedies(recorded, key)))
     except SchemaError as error:
         raise ConfigError(str(error)) from error
     if arguments.output == "json":
-        documents = [{**msgspec.structs.asdict(each), "remedies": cures} for each, cures in found]
+        documents = [
+            {**msgspec.structs.asdict(each), "verdict": hopeless, "remedies": cures}
+            for each, hopeless, cures in found
+        ]
         _print(documents[0] if len(documents) == 1 else documents, "json")
         return 0
-    for place, (each, cures) in enumerate(found):
+    for place, (each, hopeless, cures) in enumerate(found):
         print("\n" * bool(place), end="")
-        _print_explanation(each, cures)
+        _print_explanation(each, hopeless, cures)
     return 0
 
 
-def _print_explanation(found: Explanation, cures: Sequence[Remedy]) -> None:
+def _print_explanation(found: Explanation, hopeless: str, cures: Sequence[Remedy]) -> None:
     print(found.text())
+    if hopeless:
+        print(hopeless)
     if cures:
         print("what would start it:")
     for each in cures:

@@ -12,7 +12,7 @@ from quarterdeck.api import Key
 from quarterdeck.operators.kai.live import KINDS, read_snapshot
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.scheduler.model.cluster import Cluster
-from quarterdeck.scheduler.plan import Recorded, explain, remedies
+from quarterdeck.scheduler.plan import Recorded, explain, remedies, verdict
 
 if TYPE_CHECKING:
     from quarterdeck.client.representation import AnyKind
@@ -34,7 +34,8 @@ class SchedulerPlan:
         """Why a gang waits, and what would start it."""
         key = Key(namespace, name)
         found: dict[str, Any] = msgspec.to_builtins(explain(self._recorded, key))
-        found["remedies"] = msgspec.to_builtins(remedies(self._recorded, key))
+        found["verdict"] = verdict(self._recorded, key)
+        found["remedies"] = msgspec.to_builtins(remedies(self._recorded, key)) if not found["verdict"] else []
         return found
 
 

@@ -14,7 +14,7 @@ from .course import Rest, after, run_to_rest
 from .explanation import Explanation, explain
 from .gangname import gangs_named
 from .record import Recorded, decisions_text, dump, load
-from .remedy import Remedy, remedies
+from .remedy import Remedy, remedies, verdict
 from .simulation import Simulation, simulate
 
 __all__ = [
@@ -38,4 +38,5 @@ __all__ = [
     "run_to_rest",
     "simulate",
     "submit_gang",
+    "verdict",
 ]

@@ -10,7 +10,7 @@ from quarterdeck.api import Key
 from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler.cycle import schedule
 from quarterdeck.scheduler.decision import CycleResult, Evict, NotReady, PodState, Unschedulable
-from quarterdeck.scheduler.fiterror import CORES, GIGABYTES, amount_text, amounts_text
+from quarterdeck.scheduler.fiterror import CORES, GIGABYTES, amount_text
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.queue import QueueState, at_most, plus
@@ -22,7 +22,7 @@ from quarterdeck.scheduler.victim.minruntime import is_protected_from_preemption
 from quarterdeck.scheduler.victim.reclaim import may_reclaim, parting
 
 from .record import Recorded
-from .table import table
+from .table import counted, table
 
 _ROWS = 8
 """Of each table; a screen is small."""
@@ -189,8 +189,11 @@ def _missing(tasks: Sequence[Task]) -> str:
         return ""
     total = [sum(task.wanted[index] for task in tasks) for index in range(3)]
     more = sorted({name for task in tasks for name, _ in task.shape.scalars})
-    text = f"{len(tasks)} pods, {amounts_text((total[0], total[1], total[2]))}"
-    return f"{text}, {', '.join(more)}" if more else text
+    texts = [counted(len(tasks), "pod")]
+    if total[2]:
+        texts.append(counted(total[2], "GPU"))
+    texts += [f"{amount_text(total[0], CORES)} CPU", f"{amount_text(total[1], 2**30)} GiB of memory", *more]
+    return ", ".join(texts)
 
 
 def _message(job: Job, result: CycleResult) -> str:

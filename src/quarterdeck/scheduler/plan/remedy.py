@@ -1,12 +1,14 @@
 """What would start a gang that waits: nodes, a larger share of its queue, or somebody else's end.
 
 Each is tried: the cluster is changed, one cycle is decided, and the gang is looked at. So whatever is told
-here would work, as far as the snapshot tells the whole truth.
+here would work, as far as the snapshot tells the whole truth. It is also no more than is needed: fields of
+queues that need not change stay, and the others are raised by as little as starts the gang. Where nothing can
+help, ``verdict`` says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +16,7 @@ from msgspec.structs import replace
 from quarterdeck.api import Key
 from quarterdeck.scheduler.cycle import schedule
 from quarterdeck.scheduler.decision import Evict, PodState
-from quarterdeck.scheduler.fiterror import amount_text
+from quarterdeck.scheduler.fiterror import CORES, GIGABYTES, amount_text
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.queue import QueueState
@@ -23,6 +25,7 @@ from quarterdeck.scheduler.snapshot import NodeInfo, Snapshot
 
 from .change import Change, add_nodes, change_queue
 from .record import Recorded
+from .table import counted
 
 _MOST_NODES = 64
 _MODELS = 3
@@ -32,6 +35,8 @@ _ENDS = 6
 _HOST = "kubernetes.io/hostname"
 _NAMES = ("cpu", "memory", "gpu")
 _UNITS = (1.0, 1e6, 1.0)
+_STEPS = {"cpu": 1000.0, "memory": 1000.0, "gpu": 1.0}
+"""How near to the least amount a search comes: a core, a gigabyte, a GPU."""
 _STARTED = frozenset({*ACTIVE, PodState.ALLOCATED, PodState.PIPELINED})
 
 
@@ -63,7 +68,32 @@ def remedies(recorded: Recorded, key: Key) -> tuple[Remedy, ...]:
 
     if start(lambda snapshot: snapshot) is not None:
         return ()
-    return (*_ends(cluster, job, start), *_shares(job, start), *_nodes(recorded.snapshot, start))
+    found = (*_ends(cluster, job, start), *_shares(job, start), *_nodes(recorded.snapshot, start))
+    return tuple(sorted(found, key=lambda each: len(each.evicts) + (each.kind == "end")))
+
+
+def verdict(recorded: Recorded, key: Key) -> str:
+    """Why nothing that could be done to queues and running gangs starts it; empty if something might."""
+    cluster = Cluster(recorded.snapshot, recorded.settings)
+    job = cluster.jobs.get(key)
+    if job is None or not job.tasks_to_allocate():
+        return ""
+    if job.queue is None:
+        return f"nothing starts this, because queue {job.info.queue} does not exist"
+    nodes = [node.allocatable for node in recorded.snapshot.nodes]
+    if not nodes:
+        return "nothing starts this, because there are no nodes"
+    for task in job.tasks_to_allocate():
+        shape = task.shape
+        for wanted, most, unit, noun in (
+            (shape.gpu, max(node.gpu for node in nodes), 1.0, "GPU"),
+            (shape.cpu, max(node.cpu for node in nodes), CORES, "core"),
+            (shape.memory, max(node.memory for node in nodes), GIGABYTES, "gigabyte"),
+        ):
+            if wanted > most:
+                has = f"the largest has {amount_text(most, unit)}" if most else "none has any"
+                return f"nothing starts this, because no node has {counted(wanted / unit, noun)}: {has}"
+    return ""
 
 
 Start = Callable[[Change], tuple[str, ...] | None]
@@ -79,7 +109,7 @@ def _ends(cluster: Cluster, job: Job, start: Start) -> Iterator[Remedy]:
     for gpus, count, name, key in sorted(running, reverse=True)[:_ENDS]:
         evicts = start(_without(key))
         if evicts is not None:
-            text = f"the end of {name}, which has {count} pods and {amount_text(gpus)} GPUs"
+            text = f"the end of {name}, which has {counted(count, 'pod')} and {counted(gpus, 'GPU')}"
             yield Remedy(kind="end", text=text, evicts=evicts)
 
 
@@ -105,32 +135,56 @@ def _shares(job: Job, start: Start) -> Iterator[Remedy]:
     wanted = job.wanted()
     chain = list(job.queue.chain) if job.queue is not None else []
     for field in ("limit", "quota"):
-        changed: dict[str, dict[str, float]] = {}
+        changed: Shares = {}
         for queue in chain:
-            fields = _raised(queue, field, (wanted[0], wanted[1], wanted[2]))
-            if fields:
-                changed[queue.name] = fields
-        if not changed:
+            bounds = queue.limit if field == "limit" else queue.quota
+            for index, need in _raised(queue, bounds, (wanted[0], wanted[1], wanted[2])):
+                changed[queue.name, f"{_NAMES[index]}.{field}"] = (bounds[index] / _UNITS[index], need)
+        if not changed or _start_with(changed, start) is None:
             continue
-        evicts = start(_all(*(change_queue(name, fields) for name, fields in changed.items())))
+        least = _least(changed, start)
+        evicts = _start_with(least, start)
         if evicts is not None:
-            told = [
-                f"queue {name}: {each} {value:g}"
-                for name, fields in changed.items()
-                for each, value in fields.items()
-            ]
+            told = [f"queue {name}: {each} {value:g}" for (name, each), (_, value) in least.items()]
             yield Remedy(kind="queue", text=", ".join(told), evicts=evicts)
 
 
-def _raised(queue: QueueState, field: str, wanted: tuple[float, float, float]) -> dict[str, float]:
-    """The fields of a queue that are too small for what it has and the gang wants."""
-    bound = queue.limit if field == "limit" else queue.quota
-    found = {}
-    for index, name in enumerate(_NAMES):
+Shares = dict[tuple[str, str], tuple[float, float]]
+"""Fields of queues: what each is, and what it is raised to."""
+
+
+def _start_with(changed: Shares, start: Start) -> tuple[str, ...] | None:
+    return start(_all(*(change_queue(name, {each: value}) for (name, each), (_, value) in changed.items())))
+
+
+def _least(changed: Shares, start: Start) -> Shares:
+    """As few fields as start the gang, each raised by as little as does."""
+    for place in tuple(changed):
+        fewer = {each: value for each, value in changed.items() if each != place}
+        if fewer and _start_with(fewer, start) is not None:
+            changed = fewer
+    for place, (now, enough) in tuple(changed.items()):
+        too_little, step = now, _STEPS[place[1].partition(".")[0]]
+        while enough - too_little > step:
+            middle = (enough + too_little) / 2 // step * step
+            if middle <= too_little:
+                break
+            if _start_with({**changed, place: (now, middle)}, start) is None:
+                too_little = middle
+            else:
+                enough = middle
+        changed = {**changed, place: (now, enough)}
+    return changed
+
+
+def _raised(
+    queue: QueueState, bounds: Sequence[float], wanted: tuple[float, float, float]
+) -> Iterator[tuple[int, float]]:
+    """The amounts of a queue that are too small for what it has and the gang wants, and what would do."""
+    for index in range(len(_NAMES)):
         need = queue.allocated[index] + wanted[index]
-        if wanted[index] and bound[index] != -1 and bound[index] < need:
-            found[f"{name}.{field}"] = need / _UNITS[index]
-    return found
+        if wanted[index] and bounds[index] != -1 and bounds[index] < need:
+            yield index, need / _UNITS[index]
 
 
 def _all(*changes: Change) -> Change:

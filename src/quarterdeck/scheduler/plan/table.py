@@ -1,8 +1,14 @@
-"""Columns of text, as wide as they need to be."""
+"""Columns of text, as wide as they need to be, and numbers with their nouns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+
+from quarterdeck.scheduler.fiterror import amount_text
+
+def counted(amount: float, noun: str) -> str:
+    """``1 pod``, ``2 pods``."""
+    return f"{amount_text(amount)} {noun}" + ("" if amount == 1 else "s")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "  ") -> list[str]:
