@@ -54,7 +54,7 @@ def test_the_entry_point_of_the_page_is_that_of_the_package() -> None:
 
 def test_the_tests_of_the_example_pass() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    plugin = ["-p", "quarterdeck.testing.plugin"]  # what installing the package does
+    plugin = ["-p", "quarterdeck_pytest"]  # what installing the package does
     done = subprocess.run(
         [*command, *plugin, "-c", "pyproject.toml", "test_team.py"],
         cwd=EXAMPLE,

@@ -215,7 +215,7 @@ class GroveOperator:
 
 
 def _with_companions(environment: OperatorEnvironment) -> Mapping[str, Any]:
-    """The settings, with what goes without saying on a cluster of ours where the gang scheduler runs as well."""
+    """The settings, and what goes without saying on a cluster of ours where the gang scheduler runs, too."""
     settings = environment.settings
     if not environment.is_embedded or _KAI not in environment.companions:
         return settings
