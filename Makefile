@@ -11,7 +11,7 @@ COMPILED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)
 FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance histories format properties chart image sbom dist starttax
+.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance histories format properties chart image sbom dist starttax firstrun
 
 help: ## list the tasks
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -85,6 +85,9 @@ dist: $(STAMP) ## the wheel and the source distribution, into dist/
 
 starttax: dist ## what a start of pytest costs with the wheel installed, and without it
 	@$(BIN)/python tools/starttax.py dist/*.whl
+
+firstrun: dist ## from the wheel to a running gang, timed, in a fresh folder
+	@$(BIN)/python tools/firstrun.py dist/*.whl
 
 image: ## the container image, into dist/image.tar (BASE=debootstrap: without a registry)
 	@BASE=$(BASE) sh tools/image.sh $(ARGS)
