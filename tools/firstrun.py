@@ -18,15 +18,16 @@ import venv
 from pathlib import Path
 
 LIMIT = 60.0
+PODS = "-l app.kubernetes.io/part-of=simple --timeout=60s"
+GANG = f"""\
+quarterdeck examples grove/2-simple.yaml | kubectl apply -f -
+kubectl wait --for=create pod {PODS}
+kubectl wait --for=condition=Ready pod {PODS}
+"""
 STEPS = (
     ("install", "pip install --quiet --disable-pip-version-check {wheel}"),
     ("cluster", "quarterdeck up --nodes 2 --node-capacity nvidia.com/gpu=8 --port 0 --detach"),
-    (
-        "gang",
-        "quarterdeck examples grove/2-simple.yaml | kubectl apply -f - && kubectl wait --for=create --timeout=60s"
-        " pod -l app.kubernetes.io/part-of=simple && kubectl wait --for=condition=Ready --timeout=60s pod"
-        " -l app.kubernetes.io/part-of=simple",
-    ),
+    ("gang", GANG),
 )
 
 
@@ -47,7 +48,9 @@ def main() -> int:
             for name, command in STEPS:
                 started = time.perf_counter()
                 line = command.format(wheel=Path(wheel).resolve())
-                subprocess.run(["bash", "-euo", "pipefail", "-c", line], cwd=home, env=environment, check=True)
+                subprocess.run(
+                    ["bash", "-euo", "pipefail", "-c", line], cwd=home, env=environment, check=True
+                )
                 print(f"{name}: {time.perf_counter() - started:.1f} s", flush=True)
             total = time.perf_counter() - total
         finally:

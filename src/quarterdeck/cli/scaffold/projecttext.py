@@ -98,7 +98,8 @@ $$ helm install $project deploy/chart --namespace $project-system --create-names
 ```
 
 Install Quarterdeck first, in the same environment. Everything in the cluster is named after the project.
-`quarterdeck new kind KIND`, `quarterdeck new webhook KIND` and `quarterdeck new version KIND VERSION` add to it.
+`quarterdeck new kind KIND`, `quarterdeck new webhook KIND` and `quarterdeck new version KIND VERSION` add
+to it.
 """
 
 OPERATOR: Final = """\
