@@ -13,7 +13,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = {
-    "quarterdeck": "from quarterdeck.cli import main\nimport sys\nsys.exit(main())\n",
+    "quarterdeck": "from quarterdeck.cli.__main__ import main\nimport sys\nsys.exit(main())\n",
     "pip": "import runpy\nrunpy.run_module('pip', run_name='__main__')\n",
     "pytest": "import pytest, sys\nsys.exit(pytest.main())\n",
 }
