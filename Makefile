@@ -11,7 +11,7 @@ COMPILED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)
 FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance histories format properties chart image sbom
+.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance histories format properties chart image sbom dist starttax firstrun
 
 help: ## list the tasks
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -77,6 +77,17 @@ docs: $(STAMP) ## rebuild generated pages, run the examples in the docs, build t
 
 chart: $(STAMP) ## what the Helm chart and the Kustomize base take from the program
 	@$(BIN)/python tools/chart.py
+
+dist: $(STAMP) ## the wheel and the source distribution, into dist/
+	@rm -f dist/*.whl dist/quarterdeck-*.tar.gz
+	@$(BIN)/python -m hatchling build --directory dist >/dev/null
+	@ls dist/*.whl dist/*.tar.gz
+
+starttax: dist ## what a start of pytest costs with the wheel installed, and without it
+	@$(BIN)/python tools/starttax.py dist/*.whl
+
+firstrun: dist ## from the wheel to a running gang, timed, in a fresh folder
+	@$(BIN)/python tools/firstrun.py dist/*.whl
 
 image: ## the container image, into dist/image.tar (BASE=debootstrap: without a registry)
 	@BASE=$(BASE) sh tools/image.sh $(ARGS)

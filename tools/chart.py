@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -17,17 +18,23 @@ from typing import Any
 import yaml
 
 from grafana import dashboards
+from quarterdeck import __version__
 from quarterdeck.api.manifest import load_documents
 from quarterdeck.cli import manifests
 from quarterdeck.runtime.operator import Operator, installed_operators
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME, NAMESPACE = "RELEASE_NAME", "RELEASE_NAMESPACE"
+VERSIONED = {
+    "chart/Chart.yaml": r"^(version: |appVersion: ).*$",
+    "kustomize/production/kustomization.yaml": r"^( +newTag: ).*$",
+}
 OURS = ("grove", "ipam", "jobset", "kai", "nodegroup", "trainer")
 Json = dict[str, Any]
 
 
 def main() -> int:
+    _set_version()
     chart, base = ROOT / "deploy" / "chart" / "files", ROOT / "deploy" / "kustomize" / "base"
     shutil.rmtree(chart, ignore_errors=True)
     operators = installed_operators()
@@ -41,6 +48,13 @@ def main() -> int:
         arguments = _arguments(name=manifests.NAME, namespace="quarterdeck-system", only=part)
         _write(base / f"{part}.yaml", manifests.render(arguments, [operators[name] for name in OURS]))
     return 0
+
+
+def _set_version() -> None:
+    """The package's version, where a chart and an image have it."""
+    for file, pattern in VERSIONED.items():
+        path = ROOT / "deploy" / file
+        path.write_text(re.sub(pattern, rf"\g<1>{__version__}", path.read_text(), flags=re.MULTILINE))
 
 
 def chart_files(operator: Operator) -> dict[str, str]:

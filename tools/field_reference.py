@@ -85,12 +85,12 @@ def _type(schema: Json) -> str:
     if "enum" in schema:
         return " or ".join(f"`{each}`" for each in schema["enum"])
     if schema.get("x-kubernetes-int-or-string"):
-        return "number or text"
+        return "integer or string"
     kind = str(schema.get("type", "any"))
     if kind == "array":
         return f"list of {_type(schema['items'])}"
     default = f", default `{schema['default']}`" if "default" in schema and schema["default"] != {} else ""
-    return f"{ {'string': 'text', 'integer': 'whole number'}.get(kind, kind) }{default}"
+    return f"{ kind }{default}"
 
 
 def _text(text: str) -> str:

@@ -69,7 +69,7 @@ def test_the_kai_page_names_the_messages() -> None:
 
 def test_the_grove_page_tells_how_to_switch() -> None:
     page = (PAGES / "grove.md").read_text()
-    switching = page.partition("### Switching\n")[2].partition("\n### ")[0]
+    switching = page.partition("### Changing the scheduler\n")[2].partition("\n### ")[0]
     assert "Switched from backend 'default-scheduler' to 'kai-scheduler'" in switching
     assert "To move a set, delete and create it" in switching
     assert "set `schedulerName: kai-scheduler`" in page

@@ -17,6 +17,7 @@ import yaml
 import docs
 import layers_page
 from quarterdeck.cli import apiserver, manifests, run, up
+from quarterdeck.cli.instance.announcement import ready_lines
 from quarterdeck.operators.grove.configuration import OperatorConfiguration
 from quarterdeck.operators.grove.logic.capability import CAPABILITIES
 from quarterdeck.operators.grove.metrics import GroveMetrics
@@ -70,6 +71,38 @@ def test_no_page_names_an_option_that_no_command_has() -> None:
         assert used <= known | {"--server-side"}, name
 
 
+def test_the_table_of_the_server_has_its_options_and_their_defaults() -> None:
+    commands = argparse.ArgumentParser().add_subparsers()
+    apiserver.add_command(commands)
+    [parser] = commands.choices.values()
+    rows = re.findall(r"^\| (`--.*?) \| (.*) \|$", PAGES["apiserver"], re.MULTILINE)
+    options = {option: text for cell, text in rows for option in re.findall(r"`(--[a-z-]+)", cell)}
+    assert options.keys() == options_of(apiserver) - {"--name"}
+    for option, text in options.items():
+        action = parser._option_string_actions[option]
+        for default in re.findall(r"\(default (\S+?)[,)]", text):
+            assert f"default: {default}" in (action.help or ""), option
+
+
+READY = re.compile(
+    r"ready: (?P<url>https://127\.0\.0\.1:\d+)(?:, context (?P<name>[a-z-]+) in (?P<file>\S+))?\n(?P<next>.*)"
+)
+
+
+def test_ready_lines_are_those_of_the_program() -> None:
+    seen = 0
+    for name, page in PAGES.items():
+        for shown in re.findall(r"^ready: https.*\n.*$", page, re.MULTILINE):
+            found = READY.fullmatch(shown)
+            assert found is not None, (name, shown)
+            file = Path(found["file"]).expanduser() if found["file"] else None
+            first, second = ready_lines(found["url"], found["name"] or "", file).splitlines()
+            assert shown.startswith(first), (name, shown)
+            assert found["next"] in (second, "…", "```"), (name, shown)
+            seen += 1
+    assert seen > 3
+
+
 def alerts() -> list[dict[str, str]]:
     documents = list(yaml.safe_load_all((ROOT / "deploy" / "monitoring.yaml").read_text()))
     [rule] = [each for each in documents if each["kind"] == "PrometheusRule"]
@@ -96,7 +129,8 @@ def test_operations_explains_every_alert_and_no_other() -> None:
 
 
 def test_every_metric_that_a_page_names_exists() -> None:
-    own = {"quarterdeck_apiserver_revision", "quarterdeck_async"}  # the embedded server's; a pytest setting
+    # the embedded server's, a pytest setting, its plugin
+    own = {"quarterdeck_apiserver_revision", "quarterdeck_async", "quarterdeck_pytest"}
     for name, page in PAGES.items():
         named = {_SUFFIX.sub("", metric) for metric in _METRIC.findall(page) if not metric.endswith("_")}
         assert {metric for metric in named if metric not in METRICS} <= own, name

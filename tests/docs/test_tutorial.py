@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -52,13 +51,13 @@ def test_the_entry_point_of_the_page_is_that_of_the_package() -> None:
     assert block in (EXAMPLE / "pyproject.toml").read_text()
 
 
-def test_the_tests_of_the_example_pass() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    plugin = ["-p", "quarterdeck.testing.plugin"]  # what installing the package does
+def test_the_tests_of_the_example_pass(wheel_programs: Path, tmp_path: Path) -> None:
+    copy = [wheel_programs / "quarterdeck", "examples", "tutorial", "--to", tmp_path / "tutorial"]
+    subprocess.run(copy, check=True)
     done = subprocess.run(
-        [*command, *plugin, "-c", "pyproject.toml", "test_team.py"],
-        cwd=EXAMPLE,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        [wheel_programs / "pytest", "-q"],
+        cwd=tmp_path / "tutorial",
+        env={**os.environ, "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -68,9 +67,9 @@ def test_the_tests_of_the_example_pass() -> None:
 
 
 @contextmanager
-def process(*command: str, environment: Mapping[str, str]) -> Iterator[None]:
+def process(python: Path, *command: str, environment: Mapping[str, str]) -> Iterator[None]:
     """A process that must end with code 0 when it is asked to."""
-    running = subprocess.Popen([sys.executable, "-m", *command], cwd=EXAMPLE, env=environment)
+    running = subprocess.Popen([python, "-m", *command], cwd=EXAMPLE, env=environment)
     try:
         yield
         running.terminate()
@@ -162,7 +161,7 @@ async def play(client: Client) -> None:
     await gone(client, Namespace, "team-vision")
 
 
-def test_what_happens_when_one_plays_with_it() -> None:
+def test_what_happens_when_one_plays_with_it(wheel_programs: Path) -> None:
     server = start_embedded()
     environment = {**os.environ, "KUBECONFIG": str(server.kubeconfig), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -171,13 +170,15 @@ def test_what_happens_when_one_plays_with_it() -> None:
             await play(client)
 
     try:
-        with process("team_operator", environment=environment):
+        with process(wheel_programs / "python", "team_operator", environment=environment):
             asyncio.run(story())
     finally:
         server.stop()
 
 
-def test_up_runs_it_among_the_operators(installed: dict[str, str], tmp_path: Path) -> None:
+def test_up_runs_it_among_the_operators(
+    installed: dict[str, str], tmp_path: Path, wheel_programs: Path
+) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     options = ("--port", "0", "--operators", "team", "--kubeconfig", str(kubeconfig))
 
@@ -191,12 +192,14 @@ def test_up_runs_it_among_the_operators(installed: dict[str, str], tmp_path: Pat
             ):
                 await client.create(team("speech"))
 
-    with process("quarterdeck.cli", "up", *options, environment=installed):
+    with process(wheel_programs / "python", "quarterdeck.cli", "up", *options, environment=installed):
         asyncio.run(story())
 
 
-def test_the_manifests_hold_its_definition_and_permissions(installed: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "quarterdeck.cli", "manifests", "--operators", "team"]
+def test_the_manifests_hold_its_definition_and_permissions(
+    installed: dict[str, str], wheel_programs: Path
+) -> None:
+    command = [wheel_programs / "quarterdeck", "manifests", "--operators", "team"]
     printed = subprocess.run(command, env=installed, capture_output=True, text=True, check=True).stdout
     documents = {each["kind"]: each for each in load_documents(printed)}
     assert documents["CustomResourceDefinition"]["metadata"]["name"] == "teams.example.io"

@@ -1,5 +1,1 @@
-"""The `quarterdeck` command."""
-
-from .main import main
-
-__all__ = ["main"]
+"""The `quarterdeck` command. Nothing is imported here: ``__main__`` is the way in, also for Ctrl-C."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .localnode.settings import LocalNode
 
 
+_SHORT_STOP = 0.5
+"""Seconds for an orderly stop of controllers where nothing is left to be put in order."""
 _LONGEST_SOCKET = 103
 """Bytes in the path of a socket, on the system that allows least."""
 
@@ -51,8 +53,10 @@ async def running_cluster(
     controllers: str | None = None,
     local_node: LocalNode | None = None,
     log_level: str = "WARNING",
+    is_kept: bool = True,
 ) -> AsyncIterator[ApiServer]:
-    """A running cluster, ready for use unless `stopping` was set before it was.
+    """A running cluster, ready for use unless `stopping` was set before it was; ``is_kept`` if its state, or
+    anything that runs in it, matters to anybody afterwards.
 
     The controllers run in a process of their own, so that no request waits for a reconcile; it is started
     again when it ends. Raises CommandError for what the user can mend.
@@ -76,13 +80,17 @@ async def running_cluster(
                 controllers=controllers,
                 log_level=log_level,
             )
-            async with ControllerProcess(assignment) as process:
+            patience = {} if is_kept else {"stop_seconds": _SHORT_STOP}
+            if stopping.is_set():
+                yield server
+                return
+            async with ControllerProcess(assignment, **patience) as process:
                 server.add_check("operators", lambda: not process.not_ready)
                 server.add_metrics(process.metrics)
-                await _first(process.wait_ready(), stopping.wait())
+                await first_of(process.wait_ready(), stopping.wait())
                 async with _node(server, local_node, Path(directory), log_level) as node:
                     if node is not None:
-                        await _first(node.wait_ready(), stopping.wait())
+                        await first_of(node.wait_ready(), stopping.wait())
                     yield server
 
 
@@ -140,7 +148,7 @@ async def cluster_in_one_process(
             with unwrapped():
                 async with asyncio.TaskGroup() as group:
                     serving = group.create_task(program.serve())
-                    await _first(program.wait_ready(), stopping.wait())
+                    await first_of(program.wait_ready(), stopping.wait())
                     try:
                         yield server
                     finally:
@@ -165,7 +173,7 @@ async def _server(options: ServerOptions) -> AsyncIterator[ApiServer]:
         await server.stop()
 
 
-async def _first(*steps: Coroutine[Any, Any, Any]) -> None:
+async def first_of(*steps: Coroutine[Any, Any, Any]) -> None:
     """Wait for the first of several; the others are given up. Raises what the first raised."""
     tasks = [asyncio.ensure_future(step) for step in steps]
     try:
@@ -173,5 +181,6 @@ async def _first(*steps: Coroutine[Any, Any, Any]) -> None:
     finally:
         for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
     for task in done:
         task.result()

@@ -73,6 +73,9 @@ def _stream(folder: Path) -> list[str]:
 
 def _copy(path: Path, target: Path) -> None:
     if target.exists():
+        if path.is_dir() and _has_all(path, target):
+            print(f"{target} has them already")
+            return
         raise CommandError(f"{target} exists already; --to makes a new folder")
     if path.is_dir():
         shutil.copytree(path, target, ignore=shutil.ignore_patterns("__pycache__"))
@@ -80,3 +83,13 @@ def _copy(path: Path, target: Path) -> None:
         target.mkdir(parents=True)
         shutil.copy(path, target)
     print(f"copied to {target}")
+
+
+def _has_all(path: Path, target: Path) -> bool:
+    """Whether a folder has all files of another one, as they are there."""
+    files = [each.relative_to(path) for each in path.rglob("*") if each.suffix != ".pyc" and each.is_file()]
+    return all((target / each).is_file() and _same(path / each, target / each) for each in files)
+
+
+def _same(first: Path, second: Path) -> bool:
+    return first.read_bytes() == second.read_bytes()

@@ -169,7 +169,7 @@ def _manifests(root: Path, names: Names) -> dict[str, str]:
     """What the new operator declares, as `make manifests` prints it."""
     arguments = argparse.Namespace(
         namespace=f"{names.project}-system",
-        name=manifests.NAME,
+        name=names.project,
         image=f"{names.project}:latest",
         replicas=2,
         config=None,

@@ -1,7 +1,7 @@
 """The test kit: clusters in milliseconds, virtual time, faults on demand. See docs/testing.md.
 
-Everything here works with any test runner (``run`` is ``asyncio.run`` on virtual time); ``plugin`` is for
-pytest and is loaded by it. Only that module needs pytest.
+Everything here works with any test runner (``run`` is ``asyncio.run`` on virtual time); the module
+``quarterdeck_pytest`` is the plugin for pytest, which loads it.
 """
 
 from quarterdeck.client.call import WRITES
@@ -42,6 +42,7 @@ from quarterdeck.testing.leak import Leak, Leftovers, left_tasks
 from quarterdeck.testing.link import Exchange, Link
 from quarterdeck.testing.recorder import EventLog, LoggedEvent
 from quarterdeck.testing.running import ManagerRun, OperatorRun
+from quarterdeck.testing.served import served_kubeconfig
 from quarterdeck.testing.webhook import ServedWebhooks, install_webhooks, localized, serve_webhooks
 
 __all__ = [
@@ -95,6 +96,7 @@ __all__ = [
     "run",
     "run_until_idle",
     "serve_webhooks",
+    "served_kubeconfig",
     "shuffled",
     "what_is_left",
 ]

@@ -225,8 +225,19 @@ class TestCluster:
         return path
 
     async def install(self, *definitions: Definition) -> None:
-        """Install kinds and wait until they are served; raises ``ConfigError`` if they are not in time."""
-        await install_definitions(self.client, *(each for some in definitions for each in documents_of(some)))
+        """Install kinds and wait until they are served; raises ``ConfigError`` if they are not in time.
+
+        Classes of one group and kind are versions of it, of which exactly one is stored.
+        """
+        versions: dict[tuple[str, str], list[type[Resource]]] = {}
+        documents: list[Mapping[str, Any]] = []
+        for each in definitions:
+            if isinstance(each, type):
+                versions.setdefault((each.type_info.group, each.type_info.kind), []).append(each)
+            else:
+                documents += documents_of(each)
+        documents += [crd(*classes) for classes in versions.values()]
+        await install_definitions(self.client, *documents)
 
     def backup(self, directory: Path) -> None:
         """Copy the state as it is now, as an administrator does; the server must have a ``data_dir``."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import DynamicObject, GroupVersionKind
-from quarterdeck.cli import main
+from quarterdeck.cli.main import main
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import NotFound
 from quarterdeck.runtime.operator import Operator, installed_operators

@@ -90,6 +90,9 @@ def test_examples_are_copied_into_a_new_folder_only(
 ) -> None:
     assert main(["examples", "--to", str(tmp_path / "all")]) == 0
     assert (tmp_path / "all" / "tutorial" / "team_operator" / "webhook.py").is_file()
+    assert main(["examples", "--to", str(tmp_path / "all")]) == 0
+    assert "has them already" in capsys.readouterr().out
+    (tmp_path / "all" / "kai" / "1-queues.yaml").write_text("mine")
     assert main(["examples", "--to", str(tmp_path / "all")]) == 1
     assert "exists already" in capsys.readouterr().err
     assert main(["examples", "grove", "--to", str(tmp_path / "one")]) == 0

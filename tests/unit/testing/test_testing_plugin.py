@@ -22,9 +22,7 @@ def outcome(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Outco
 
     def run(source: str, *options: str, **files: str) -> pytest.RunResult:
         pytester.makepyfile(test_it=source, **files)
-        return pytester.runpytest_inprocess(
-            "-p", "quarterdeck.testing.plugin", "-p", "no:cacheprovider", *options
-        )
+        return pytester.runpytest_inprocess("-p", "quarterdeck_pytest", "-p", "no:cacheprovider", *options)
 
     return run
 
@@ -242,7 +240,7 @@ def test_the_package_announces_the_plugin() -> None:
     from pathlib import Path
 
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"quarterdeck.testing.plugin": "quarterdeck.testing.plugin"}
+    assert project["entry-points"]["pytest11"] == {"quarterdeck": "quarterdeck_pytest"}
 
 
 def test_the_tests_of_the_documentation_pass(outcome: Outcome) -> None:
@@ -303,3 +301,54 @@ def test_a_wait_moves_the_clock_however_short_it_is() -> None:
         return loop.time() > start
 
     assert run(wait(), work_limit=1.0)
+
+
+def test_starting_pytest_imports_nothing_of_the_package(outcome: Outcome) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, quarterdeck_pytest; print([m for m in sys.modules if m.split('.')[0] == 'quarterdeck'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_synchronous_test_gets_a_kubeconfig_of_a_cluster_that_listens(outcome: Outcome) -> None:
+    result = outcome(
+        """
+        import json, ssl, urllib.request, base64, tempfile
+        import pytest, yaml
+        from quarterdeck.api import Model, Resource
+
+        class Widget(Resource, group="example.io", version="v1"):
+            pass
+
+        class OldWidget(Resource, group="example.io", version="v1alpha1", kind="Widget", storage=False):
+            pass
+
+        @pytest.mark.cluster(crds=[Widget, OldWidget])
+        def test_it(kubeconfig):
+            document = yaml.safe_load(kubeconfig.read_text())
+            cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
+            authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+            context = ssl.create_default_context(cadata=authority)
+            with tempfile.NamedTemporaryFile() as file:
+                file.write(base64.b64decode(user["client-certificate-data"]))
+                file.write(base64.b64decode(user["client-key-data"]))
+                file.flush()
+                context.load_cert_chain(file.name)
+            url = cluster["server"] + "/apis/example.io"
+            with urllib.request.urlopen(url, context=context) as answer:
+                versions = json.load(answer)["versions"]
+            assert [each["version"] for each in versions] == ["v1", "v1alpha1"]
+
+        def test_what_cannot_start_says_so():
+            from quarterdeck.errors import SchemaError
+            from quarterdeck.testing import served_kubeconfig
+            with pytest.raises(SchemaError, match="stor"):
+                with served_kubeconfig(crds=[OldWidget]):
+                    pass
+        """
+    )
+    result.assert_outcomes(passed=2)

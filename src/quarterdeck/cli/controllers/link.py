@@ -26,8 +26,10 @@ class ControllerProcess:
     only happen again. Leaving stops the controllers in an orderly way, so the server must still be there.
     """
 
-    def __init__(self, assignment: Assignment) -> None:
+    def __init__(self, assignment: Assignment, *, stop_seconds: float = _STOP_SECONDS) -> None:
+        """``stop_seconds``: how long an orderly stop may take, at most."""
         self._assignment = assignment
+        self._stop_seconds: Final = stop_seconds
         self._changed: Final = asyncio.Condition()
         self._asked: Final[list[asyncio.Future[bytes]]] = []
         self._process: asyncio.subprocess.Process | None = None
@@ -44,7 +46,9 @@ class ControllerProcess:
         if self._process is None:  # it waits to be started again
             self._supervising.cancel()
         self._write(encode(Order()))
-        await asyncio.wait([self._supervising], timeout=_STOP_SECONDS)
+        # One that was never ready has nothing to put in order, and would first have to start.
+        seconds = self._stop_seconds if self._was_ready else 0.0
+        await asyncio.wait([self._supervising], timeout=seconds)
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()

@@ -28,6 +28,8 @@ _SETTLED = 3
 """Looks without a change after which --once is content."""
 _PATIENCE = 30.0
 _STORY = "concert"
+INTERRUPTED = 130
+"""The exit code of what was ended by Ctrl-C before it was done."""
 DESCRIPTION = """\
 Start the embedded server with the operators, run the story in the folder `concert` step by step (if all the
 operators that it needs are running), then apply the examples of each operator and show the result. Each
@@ -81,7 +83,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver import ServerOptions
     from quarterdeck.apiserver.admission.plugin import FOR_CLUSTERS
     from quarterdeck.cli.apiserver import stop_signal
-    from quarterdeck.cli.cluster import running_cluster
+    from quarterdeck.cli.cluster import first_of, running_cluster
     from quarterdeck.cli.instance.announcement import announced
     from quarterdeck.cli.instance.kubeconfigfile import default_path
     from quarterdeck.cli.top import has_screen
@@ -104,11 +106,13 @@ async def _demo(arguments: argparse.Namespace) -> int:
         stopping,
         nodes=nodes,
         log_level="ERROR",
+        is_kept=False,
     ) as server:
-        path = arguments.kubeconfig or default_path()
-        async with announced(server, name="", kubeconfig=path) as lines:
-            client = Client.over(InProcessTransport(server.local()))
-            try:
+        if stopping.is_set():  # by a signal during the start
+            return INTERRUPTED
+
+        async def show(lines: str) -> None:
+            async with Client.over(InProcessTransport(server.local())) as client:
                 if story is not None:
                     await _tell(client, root / _STORY, story, lines)
                 head, paths = [lines], dict[str, str]()
@@ -119,9 +123,11 @@ async def _demo(arguments: argparse.Namespace) -> int:
                 else:
                     paths["nodes"] = "/api/v1/nodes"
                     await _show(server.local(), "\n".join(head), paths, stopping, once=arguments.once)
-            finally:
-                await client.aclose()
-    return 0
+
+        path = arguments.kubeconfig or default_path()
+        async with announced(server, name="", kubeconfig=path) as lines:
+            await first_of(show(lines), stopping.wait())
+    return INTERRUPTED if arguments.once and stopping.is_set() else 0
 
 
 def _story(root: Path, operators: list[str]) -> Story | None:

@@ -43,6 +43,7 @@ async def demo(arguments: argparse.Namespace, examples: Path) -> int:
             nodes=NodeSettings(),
             local_node=local_node(arguments, settings.node),
             log_level="ERROR",
+            is_kept=False,
         ) as server,
         announced(server, name="", kubeconfig=arguments.kubeconfig or default_path()) as lines,
         Client.over(InProcessTransport(server.local())) as client,

@@ -57,20 +57,23 @@ async def announced(
             await asyncio.to_thread(
                 partial(context.add, entry.kubeconfig, left_behind=left_behind(entry.context_file))
             )
-        where = f", context {entry.name} in {_shown(kubeconfig)}" if kubeconfig is not None else ""
-        how = (
-            f"try: kubectl --context {entry.name} get namespaces"
-            if where
-            else f"get in: quarterdeck kubeconfig {entry.name}"
-        )
         try:
-            page = f"\ndashboard: {dashboard}" if dashboard else ""
-            yield f"ready: {server.url}{where}\n{how}{page}"
+            yield ready_lines(server.url, entry.name, kubeconfig, dashboard)
         finally:
             if context is not None:
                 await asyncio.to_thread(context.remove)
     finally:
         await asyncio.to_thread(forget, entry.name)
+
+
+def ready_lines(url: str, name: str, kubeconfig: Path | None, dashboard: str = "") -> str:
+    """What a cluster says when it is ready: where it is, how to get in, where to look."""
+    if kubeconfig is not None:
+        lines = [f"ready: {url}, context {name} in {_shown(kubeconfig)}"]
+        lines.append(f"try: kubectl --context {name} get namespaces")
+    else:
+        lines = [f"ready: {url}", f"get in: quarterdeck kubeconfig {name}"]
+    return "\n".join([*lines, f"dashboard: {dashboard}"] if dashboard else lines)
 
 
 def _shown(path: Path) -> str:

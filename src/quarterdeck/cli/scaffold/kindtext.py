@@ -8,13 +8,13 @@ TYPES: Final = """\
 from typing import Annotated
 
 from quarterdeck.api import Column, Condition, Model, Resource, Seq, omitempty
-from quarterdeck.api.marker import Ge, ListMap
+from quarterdeck.api.marker import Doc, Ge, ListMap
 
 
 class ${kind}Spec(Model):
     \"\"\"What is asked for.\"\"\"
 
-    size: Annotated[int, Ge(0)] = 1
+    size: Annotated[int, Ge(0), Doc("how large it is: `kubectl explain` shows this text")] = 1
 
 
 class ${kind}Status(Model):

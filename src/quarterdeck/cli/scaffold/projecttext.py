@@ -16,7 +16,7 @@ dependencies = ["quarterdeck"]
 [project.entry-points."quarterdeck.operators"]
 $project = "$package.operator:operator"
 
-[dependency-groups]
+[project.optional-dependencies]
 dev = ["pytest>=8.3", "ruff>=0.9", "mypy>=1.14"]
 
 [tool.hatch.build.targets.wheel]
@@ -41,7 +41,8 @@ group = "$group"
 MAKEFILE: Final = """\
 IMAGE ?= $project:latest
 NAMESPACE ?= $project-system
-MANIFESTS = quarterdeck manifests --operators $project --namespace $$(NAMESPACE) --image $$(IMAGE)
+MANIFESTS = quarterdeck manifests --operators $project --name $project \\
+	--namespace $$(NAMESPACE) --image $$(IMAGE)
 PARTS = crds rbac webhooks deployment
 CHART = quarterdeck manifests --operators $project --name '{{ .Release.Name }}' \\
 	--namespace '{{ .Release.Namespace }}' --image '{{ .Values.image }}'
@@ -81,7 +82,7 @@ FROM python:3.11-slim
 COPY --from=build /install /usr/local
 USER 65532:65532
 ENTRYPOINT []
-CMD ["quarterdeck", "run", "--operators=$project"]
+CMD ["quarterdeck", "run", "--operators=$project", "--name=$project", "--namespace=$project-system"]
 """
 
 README: Final = """\
@@ -90,7 +91,7 @@ README: Final = """\
 An operator for $kind, made with Quarterdeck.
 
 ```console
-$$ pip install --editable . --group dev
+$$ pip install --editable '.[dev]'
 $$ make test
 $$ make run                                  # a cluster on this machine
 $$ kubectl --kubeconfig ./kubeconfig apply -f examples/$part.yaml
@@ -99,8 +100,9 @@ $$ kubectl apply --server-side -k deploy/production
 $$ helm install $project deploy/chart --namespace $project-system --create-namespace
 ```
 
-Install Quarterdeck first, in the same environment. `quarterdeck new kind KIND`,
-`quarterdeck new webhook KIND` and `quarterdeck new version KIND VERSION` add to it.
+Install Quarterdeck first, in the same environment. Everything in the cluster is named after the project.
+`quarterdeck new kind KIND`, `quarterdeck new webhook KIND` and `quarterdeck new version KIND VERSION` add
+to it.
 """
 
 OPERATOR: Final = """\
@@ -167,7 +169,7 @@ images:
   - name: $project
     newTag: latest
 replicas:
-  - name: quarterdeck
+  - name: $project
     count: 2
 """
 
@@ -197,7 +199,7 @@ jobs:
       - uses: actions/checkout@v4
       - uses: actions/setup-python@v5
         with: {python-version: "$${{ matrix.python }}"}
-      - run: pip install --editable . --group dev
+      - run: pip install --editable '.[dev]'
       - run: make check
       - run: make test
       - run: make manifests-check

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.cli import main
+from quarterdeck.cli.main import main
 from quarterdeck.cluster.image.document import ImageError, Platform, this_platform
 from quarterdeck.cluster.image.name import full_name, name_problem
 from quarterdeck.cluster.image.store import ImageStore, StoredImage

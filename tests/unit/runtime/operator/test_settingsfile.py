@@ -30,7 +30,12 @@ def test_a_file_sets_operators_and_the_node(tmp_path: Path, text: str, settings:
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("nonsense: 1", "nonsense"), ("operators: [", "flow"), ("operators: 3", "Expected"), (None, "No such")],
+    [
+        ("nonsense: 1", "nonsense"),
+        ("operators: [", "line 1, column 13"),
+        ("operators: 3", "operators: must be a mapping, not an integer"),
+        (None, "No such"),
+    ],
 )
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, text: str | None, problem: str) -> None:
     path = tmp_path / "settings.yaml"

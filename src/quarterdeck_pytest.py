@@ -9,116 +9,36 @@
 
 Fixtures: ``cluster``, ``manager`` (on that cluster, not started), ``client`` (the cluster's), ``recorder``
 (the events of ``manager``), ``clock``. Fixtures of your own may be ``async`` if they are of one test each.
+``kubeconfig`` is for synchronous tests with any client: the file of a cluster that listens.
 
 An ``async`` test is run by this plugin if it uses one of these fixtures or is marked ``virtual_time`` or
 ``real_time``; with ``quarterdeck_async = true`` in the configuration, every one is. Others are left to other
 plugins. Time is virtual unless the test is marked ``real_time``; of several marks the closest counts. When a
 test has passed, nothing may be left of it: no task, no socket, no thread, no open watch.
+
+pytest imports this module at every start wherever the package is installed, so it imports nothing of it
+before a test needs it; that is why it lies beside the package.
 """
 
-import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Generator
-from typing import Any, Final, Literal
+from collections.abc import AsyncIterator, Generator, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from quarterdeck.client import Client
-from quarterdeck.runtime.loop.clock import LoopClock
-from quarterdeck.runtime.manager.manager import Manager
-from quarterdeck.testing.clock import VirtualLoop
-from quarterdeck.testing.cluster import TestCluster
-from quarterdeck.testing.leak import Leftovers, left_tasks
-from quarterdeck.testing.recorder import EventLog
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from quarterdeck.client import Client
+    from quarterdeck.runtime import Manager
+    from quarterdeck.runtime.loop.clock import LoopClock
+    from quarterdeck.testing import EventLog, TestCluster
+    from quarterdeck.testing.asyncrun import Run
 
 FIXTURES: Final = frozenset({"cluster", "manager", "client", "recorder", "clock"})
 REAL_LIMIT: Final = 60.0
-WORK_LIMIT: Final = 60.0
-"""Seconds of the processor's time after which a test on virtual time counts as endless."""
 
-
-class Run:
-    """The event loop of one test: its fixtures are set up, it runs, and they are torn down on it."""
-
-    def __init__(self, time: Literal["virtual", "real"], limit: float | None) -> None:
-        """``limit``: seconds for the test; virtual time needs none: it tells when nothing can happen."""
-        self._limit: Final = limit
-        self._runner: Final = asyncio.Runner(loop_factory=_virtual_loop if time == "virtual" else _real_loop)
-        self._before: Leftovers | None = None
-        self._has_passed = False
-
-    def test(self, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        """Run the test itself."""
-        self._before = Leftovers.now()
-        self._runner.run(self._limited(function, arguments))
-        self._has_passed = True
-
-    async def _limited(self, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        async with asyncio.timeout(self._limit):
-            await function(**arguments)
-
-    def fixture(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Generator[Any, None, None]:
-        """Set up an async fixture, give its value, tear it down.
-
-        All in one task, because task groups and time-outs must be left where they were entered.
-        """
-        loop = self._runner.get_loop()
-        value, resume = loop.create_future(), asyncio.Event()
-        task = loop.create_task(_live(function, arguments, value, resume), name="fixture")
-        yield self._runner.run(_set_up(value, task))
-        resume.set()
-        self._runner.run(_tear_down(task))
-
-    def close(self) -> list[str]:
-        """End the loop; returns what the test left behind."""
-        if not self._has_passed or self._before is None:
-            self._runner.close()
-            return []
-        left = left_tasks(self._runner.get_loop())
-        self._runner.close()
-        return left + Leftovers.now().since(self._before)
-
-
-def _virtual_loop() -> VirtualLoop:
-    return VirtualLoop(work_limit=WORK_LIMIT)
-
-
-def _real_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
-
-
-async def _live(
-    function: Callable[..., Any],
-    arguments: dict[str, Any],
-    value: "asyncio.Future[Any]",
-    resume: asyncio.Event,
-) -> None:
-    made = function(**arguments)
-    if inspect.isawaitable(made):
-        value.set_result(await made)
-        return
-    value.set_result(await anext(made))
-    await resume.wait()
-    async for _ in made:
-        raise RuntimeError("an async fixture must yield once")
-
-
-async def _set_up(value: "asyncio.Future[Any]", task: "asyncio.Task[None]") -> Any:
-    await asyncio.wait((value, task), return_when=asyncio.FIRST_COMPLETED)
-    if not value.done():
-        await task
-    return value.result()
-
-
-async def _tear_down(task: "asyncio.Task[None]") -> None:
-    await task
-
-
-_RUN: Final = pytest.StashKey[Run]()
+_RUN: "Final[pytest.StashKey[Run]]" = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -167,6 +87,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     limit = REAL_LIMIT if is_real else None
     if mark is not None:
         limit = mark.kwargs.get("limit", limit)
+    from quarterdeck.testing.asyncrun import Run
+
     item.stash[_RUN] = Run("real" if is_real else "virtual", limit)
 
 
@@ -222,34 +144,53 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.fixture
-async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[TestCluster]:
+async def cluster(request: pytest.FixtureRequest) -> "AsyncIterator[TestCluster]":
     """A fresh cluster; ``@pytest.mark.cluster(crds=[…])`` says how to make it."""
-    options: dict[str, Any] = {}
-    for mark in reversed(list(request.node.iter_markers("cluster"))):
-        options.update(mark.kwargs)
-    async with TestCluster(**options) as made:
+    from quarterdeck.testing import TestCluster
+
+    async with TestCluster(**_options(request)) as made:
         yield made
 
 
 @pytest.fixture
-def client(cluster: TestCluster) -> Client:
+def kubeconfig(request: pytest.FixtureRequest) -> "Iterator[Path]":
+    """The kubeconfig of a fresh cluster that listens on this machine, for tests with any client."""
+    from quarterdeck.testing import served_kubeconfig
+
+    with served_kubeconfig(**_options(request)) as path:
+        yield path
+
+
+def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for mark in reversed(list(request.node.iter_markers("cluster"))):
+        options.update(mark.kwargs)
+    return options
+
+
+@pytest.fixture
+def client(cluster: "TestCluster") -> "Client":
     """The administrator of the cluster."""
     return cluster.client
 
 
 @pytest.fixture
-def recorder() -> EventLog:
+def recorder() -> "EventLog":
     """The events that ``manager`` records."""
+    from quarterdeck.testing import EventLog
+
     return EventLog()
 
 
 @pytest.fixture
-def manager(cluster: TestCluster, recorder: EventLog) -> Manager:
+def manager(cluster: "TestCluster", recorder: "EventLog") -> "Manager":
     """A manager on the cluster, not started: see ``TestCluster.start`` and ``TestCluster.serving``."""
     return cluster.manager(recorder=recorder)
 
 
 @pytest.fixture
-def clock() -> LoopClock:
+def clock() -> "LoopClock":
     """The time of the test: ``await clock.sleep(3600)`` lets an hour pass."""
+    from quarterdeck.runtime.loop.clock import LoopClock
+
     return LoopClock()
