@@ -31,8 +31,9 @@ _PARTS: tuple[tuple[str, str, type[msgspec.Struct]], ...] = (
     (
         "Cache",
         (
-            "`WatchSettings(…)`, for one list and watch. What is not given is taken from the next of: the kind "
-            "in one namespace, the kind, the namespace, the cache; last, everything is cached but managedFields."
+            "`WatchSettings(…)`, for one list and watch. What is not given is taken from the next of: the "
+            "kind in one namespace, the kind, the namespace, the cache; last, everything is cached but "
+            "managedFields."
         ),
         WatchSettings,
     ),

@@ -13,8 +13,6 @@ from typing import Any, Final
 from .section import Digests, Section
 from .text import gang_name
 
-__all__ = ["PERIOD", "History"]
-
 Json = dict[str, Any]
 PERIOD: Final = 30.0
 """Seconds between two samples."""

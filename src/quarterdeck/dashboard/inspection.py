@@ -11,8 +11,6 @@ from quarterdeck.api import GroupVersionKind
 from quarterdeck.health import KINDS
 from quarterdeck.health.field import items, key_of, of
 
-__all__ = ["inspection", "kind_named"]
-
 Json = dict[str, Any]
 _KNOWN: Final = {each.kind.type_info.gvk.kind: each.kind.type_info.gvk for each in KINDS}
 _HIDDEN: Final = "not shown"

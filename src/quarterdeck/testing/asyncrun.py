@@ -8,8 +8,6 @@ from typing import Any, Final, Literal
 from quarterdeck.testing.clock import VirtualLoop
 from quarterdeck.testing.leak import Leftovers, left_tasks
 
-__all__ = ["Run"]
-
 WORK_LIMIT: Final = 60.0
 """Seconds of the processor's time after which a test on virtual time counts as endless."""
 

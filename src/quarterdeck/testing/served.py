@@ -15,8 +15,6 @@ from typing import Any
 
 from quarterdeck.testing.cluster import TestCluster
 
-__all__ = ["served_kubeconfig"]
-
 
 @contextmanager
 def served_kubeconfig(**options: Any) -> Iterator[Path]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from quarterdeck.scheduler.fiterror import amount_text
 
+
 def counted(amount: float, noun: str) -> str:
     """``1 pod``, ``2 pods``."""
     return f"{amount_text(amount)} {noun}" + ("" if amount == 1 else "s")

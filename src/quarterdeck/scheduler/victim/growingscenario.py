@@ -10,8 +10,6 @@ from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.victim.evictionstep import Step
 from quarterdeck.scheduler.victim.gpucount import GpusAfter
 
-__all__ = ["GrowingScenario"]
-
 
 class GrowingScenario:
     """The victims that were considered, beyond those that are chosen already."""

@@ -13,8 +13,6 @@ from quarterdeck.scheduler.model.subgroup import leaf_order
 from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.victim.evictionstep import Step
 
-__all__ = ["VictimOrder", "next_victims"]
-
 
 def next_victims(job: Job, active: Sequence[Task]) -> list[Task]:
     """Which of the active pods of a job go first, given that the others are gone already."""

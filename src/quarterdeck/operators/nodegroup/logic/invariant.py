@@ -14,8 +14,6 @@ from quarterdeck.operators.nodegroup.types import NodeGroup
 
 from .simulation import SimulatedNode, plan_nodes
 
-__all__ = ["INVARIANTS"]
-
 _RUNNING: Final = "is the operator running?"
 
 
