@@ -67,7 +67,7 @@ if not TYPE_CHECKING:
     __getattr__ = _moved_names(
         __name__,
         {
-            "api.childname": "child_name content_hash",
+            "api.childname": "child_name",
             "api.codec": "decode_json",
             "api.condition": "ConditionStatus Conditions find_condition is_condition_false is_condition_true",
             "api.crd": "WebhookConversion",
@@ -93,8 +93,8 @@ if not TYPE_CHECKING:
             ),
             "api.model": "EMPTY_MAP JsonField JsonObjectField field",
             "api.naming": "to_python to_wire",
-            "api.owner": "check_owner has_owner remove_owner_reference set_owner_reference",
-            "api.quantity": "QuantityFormat add_quantities max_quantities subtract_quantities sum_quantities",
+            "api.owner": "check_owner remove_owner_reference set_owner_reference",
+            "api.quantity": "QuantityFormat max_quantities sum_quantities",
             "api.resource": "ObjectList ResourceInfo Scale Scope",
             "api.schema": "schema_of",
             "api.selector": "FieldSelector FieldTerm Operator Requirement",

@@ -1,7 +1,7 @@
-"""Names that a package once exported and that are now imported from the module that defines them.
+"""Names that a package once exported: imported from the module that defines them now, or called otherwise.
 
-Programs written for the longer list go on working, with a ``DeprecationWarning`` that says what to import
-instead. Type checkers do not see these names.
+Programs written for the old names go on working, with a ``DeprecationWarning`` that says what to import
+instead. Type checkers do not see the old names.
 """
 
 import warnings
@@ -11,18 +11,22 @@ from typing import Any
 
 
 def moved_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package: ``modules`` has the names, separated by spaces, for each module."""
-    places = {name: f"quarterdeck.{module}" for module, names in modules.items() for name in names.split()}
+    """The ``__getattr__`` of a package: for each module the names, separated by spaces.
+
+    ``Old=New`` is a name that is another one now.
+    """
+    places = {}
+    for module, names in modules.items():
+        for old, _, new in (name.partition("=") for name in names.split()):
+            places[old] = f"quarterdeck.{module}", new or old
 
     def moved_name(name: str) -> Any:
-        place = places.get(name)
-        if place is None:
+        if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, now = places[name]
         warnings.warn(
-            f"import {name} from {place}: it will not be exported by {package} any longer",
-            DeprecationWarning,
-            stacklevel=2,
+            f"{package}.{name} will go: import {now} from {module}", DeprecationWarning, stacklevel=2
         )
-        return getattr(import_module(place), name)
+        return getattr(import_module(module), now)
 
     return moved_name

@@ -88,7 +88,7 @@ if not TYPE_CHECKING:
             "runtime.cache": "ALL_NAMESPACES",
             "runtime.cache.index": "IndexQuery controlled_by controller_uid node_name owner_uid",
             "runtime.cache.objects": "Objects",
-            "runtime.cache.options": "Settings",
+            "runtime.cache.options": "Settings=WatchSettings",
             "runtime.cache.transform": "rewrite strip_last_applied strip_managed_fields",
             "runtime.controller.controller": "SyncTimeout WatchHandle",
             "runtime.controller.cron": "CronSource",

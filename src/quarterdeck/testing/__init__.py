@@ -4,6 +4,9 @@ Everything here works with any test runner (``run`` is ``asyncio.run`` on virtua
 ``quarterdeck_pytest`` is the plugin for pytest, which loads it.
 """
 
+from typing import TYPE_CHECKING
+
+from quarterdeck.api._moved import moved_names as _moved_names
 from quarterdeck.client.call import WRITES
 from quarterdeck.client.wrapper import intercept, raise_once
 from quarterdeck.testing.assertion import (
@@ -100,3 +103,6 @@ __all__ = [
     "shuffled",
     "what_is_left",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = _moved_names(__name__, {"testing.fault": "Rule=FaultRule"})

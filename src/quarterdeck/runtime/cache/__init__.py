@@ -8,6 +8,9 @@
 Why bytes: see ``docs/adr/0003-cache-keeps-bytes.md``.
 """
 
+from typing import TYPE_CHECKING
+
+from quarterdeck.api._moved import moved_names as _moved_names
 from quarterdeck.runtime.cache.cache import Cache, CacheStatistics
 from quarterdeck.runtime.cache.entry import Entry, Head, Transform
 from quarterdeck.runtime.cache.health import Health, HealthState
@@ -63,3 +66,6 @@ __all__ = [
     "strip_last_applied",
     "strip_managed_fields",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = _moved_names(__name__, {"runtime.cache.options": "Settings=WatchSettings"})

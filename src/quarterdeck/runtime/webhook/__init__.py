@@ -1,5 +1,8 @@
 """Webhooks: validate, default and convert objects for the API server."""
 
+from typing import TYPE_CHECKING
+
+from quarterdeck.api._moved import moved_names as _moved_names
 from quarterdeck.runtime.webhook.admission import MAX_WARNING, Admission, Denied, Operation
 from quarterdeck.runtime.webhook.configuration import (
     ServiceTarget,
@@ -67,3 +70,8 @@ __all__ = [
     "webhook_configurations",
     "webhook_path",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = _moved_names(
+        __name__, {"runtime.webhook.registration": "Rule=WebhookRule Settings=WebhookSettings"}
+    )
