@@ -31,6 +31,7 @@ class Examined:
         since: str = "",
         after: float = 0.0,
         until: float = math.inf,
+        is_dated: bool = True,
         about: str = "",
         detail: str = "",
     ) -> Finding:
@@ -49,5 +50,6 @@ class Examined:
             since=since or self.created,
             after=after,
             until=until,
+            is_dated=is_dated,
             about=about,
         )
