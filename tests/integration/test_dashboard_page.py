@@ -77,7 +77,7 @@ def shows(page: Browser, text: str) -> None:
 def test_a_reader_finds_out_why_a_gang_waits_and_what_would_start_it(page: Browser) -> None:
     shows(page, "What waits, and why")
     shows(page, WAITING)
-    shows(page, "requirement example.com/rack couldn't be satisfied")
+    shows(page, f"{WAITING}: no rack has room for all of it")
     page.press("ArrowDown")  # to the first thing that opens, through the keyboard alone
     page.wait("document.activeElement.classList.contains('opener')")
     page.evaluate(
@@ -86,6 +86,7 @@ def test_a_reader_finds_out_why_a_gang_waits_and_what_would_start_it(page: Brows
     )
     page.press("Enter")
     shows(page, "In the scheduler's words")
+    shows(page, "requirement example.com/rack couldn't be satisfied")
     shows(page, "What would start it")
     page.wait("document.querySelectorAll('.remedy').length > 0")
     page.press("Escape")

@@ -30,7 +30,7 @@ def examine_subnet(obj: Json) -> Iterator[Finding]:
     """A block that was not allocated."""
     subnet = Examined("Subnet", obj)
     if subnet.status.get("phase") == "Failed":
-        yield subnet.found("subnet-failed", "it could not be allocated")
+        yield subnet.found("subnet-failed", "it could not be allocated", is_dated=False)
 
 
 def examine_claim(obj: Json) -> Iterator[Finding]:
@@ -50,6 +50,6 @@ def _claim(claim: Examined, obj: Json) -> Iterator[Finding]:
     if taken.get("status") == "True":
         yield claim.found("name-taken", str(taken.get("message") or "a name it needs is taken"))
     elif phase == "Error":
-        yield claim.found("claim-error", told or "it cannot be served")
+        yield claim.found("claim-error", told or "it cannot be served", is_dated=False)
     elif phase == "Pending":
         yield claim.found("claim-pending", told or "it has not been served", after=_SERVED)

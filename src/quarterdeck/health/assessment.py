@@ -146,7 +146,7 @@ def _problem(found: list[Finding]) -> Problem:
         severity=situation.severity,
         reason=first.reason,
         subjects=tuple(subjects),
-        since=min((each.since for each in found if each.since), default=""),
+        since=min((each.since for each in found if each.since and each.is_dated), default=""),
         remedy=situation.remedy.format(
             object=_for_kubectl(subjects[0]),
             name=subjects[0].name,

@@ -29,6 +29,7 @@ class Examined:
         since: str = "",
         after: float = 0.0,
         until: float = math.inf,
+        is_dated: bool = True,
         about: str = "",
         detail: str = "",
     ) -> Finding:
@@ -47,5 +48,6 @@ class Examined:
             since=since or self.created,
             after=after,
             until=until,
+            is_dated=is_dated,
             about=about,
         )

@@ -68,11 +68,15 @@ def examine_queue(obj: Json) -> Iterator[Finding]:
         given = gpus(has) if field == "gpu" else number(has.get(field))
         asked = gpus(wants) if field == "gpu" else number(wants.get(field))
         if asked > given and given >= limit * unit > 0:
-            yield queue.found("queue-at-limit", f"it has all the {title} it may have, and more is asked for")
+            yield queue.found(
+                "queue-at-limit", f"it has all the {title} it may have, and more is asked for", is_dated=False
+            )
 
 
 def examine_bind_request(obj: Json) -> Iterator[Finding]:
     """A binding that failed."""
     request = Examined("BindRequest", obj)
     if request.status.get("phase") == "Failed":
-        yield request.found("bind-request-failed", str(request.status.get("reason") or "it failed"))
+        yield request.found(
+            "bind-request-failed", str(request.status.get("reason") or "it failed"), is_dated=False
+        )

@@ -21,7 +21,7 @@ def examine_clique_set(obj: Json) -> Iterator[Finding]:
     if has < wanted:
         situation = "service-degraded" if has else "service-unavailable"
         text = f"{has} of {plural(wanted, 'replica')} {'is' if wanted == 1 else 'are'} available"
-        yield service.found(situation, text, after=_START)
+        yield service.found(situation, text, after=_START, is_dated=False)
     yield from _update(service)
     yield from _errors(service)
     topology = condition(obj, "TopologyLevelsUnavailable")

@@ -35,6 +35,8 @@ def examine_node(obj: Json) -> Iterator[Finding]:
             yield node.found(situation, reason, since=str(found.get("lastTransitionTime") or ""))
     has, usable = gpus(of(node.status, "capacity")), gpus(of(node.status, "allocatable"))
     if usable < has:
-        yield node.found("node-gpus-missing", f"{has - usable:g} of {plural(has, 'GPU')} cannot be used")
+        yield node.found(
+            "node-gpus-missing", f"{has - usable:g} of {plural(has, 'GPU')} cannot be used", is_dated=False
+        )
     if node.spec.get("unschedulable"):
-        yield node.found("node-cordoned", "it takes no new pods")
+        yield node.found("node-cordoned", "it takes no new pods", is_dated=False)

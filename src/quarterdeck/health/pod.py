@@ -84,11 +84,13 @@ def _ended(pod: Examined, phase: str) -> Iterator[Finding]:
         return
     reason = str(pod.status.get("reason") or "")
     if reason == "Evicted":
-        yield pod.found("pod-evicted", str(pod.status.get("message") or "its node evicted it"))
+        yield pod.found(
+            "pod-evicted", str(pod.status.get("message") or "its node evicted it"), is_dated=False
+        )
     elif not _is_started_again(pod):
         code = next((each.get("exitCode") for each in _terminated(pod)), None)
         why = reason or ("it has failed" if code is None else f"it ended with exit code {code}")
-        yield pod.found("pod-failed", why)
+        yield pod.found("pod-failed", why, is_dated=False)
 
 
 def _terminated(pod: Examined) -> Iterator[Json]:

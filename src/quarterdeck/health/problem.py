@@ -43,6 +43,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from then on until it counts: what takes a moment is no problem."""
     until: float = math.inf
     """Seconds from then on until it is over, for what only happened; otherwise as long as it is found."""
+    is_dated: bool = True
+    """Whether it is known to have begun then; else that is only when the object was made."""
     about: str = ""
     """What the remedy names besides the object."""
 
@@ -55,7 +57,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str
     subjects: tuple[Subject, ...]
     since: str
-    """When the first of them had it."""
+    """When the first of them had it; empty if nobody knows."""
     remedy: str
 
     @property

@@ -26,7 +26,7 @@ def examine_job(obj: Json) -> Iterator[Finding]:
         return
     elif (failures := int(job.status.get("failed") or 0)) and not job.status.get("active"):
         text = f"{plural(failures, 'pod')} ended early and none runs: it waits before it tries again"
-        yield job.found("job-back-off", text)
+        yield job.found("job-back-off", text, is_dated=False)
 
 
 def examine_job_set(obj: Json) -> Iterator[Finding]:
@@ -43,6 +43,7 @@ def examine_job_set(obj: Json) -> Iterator[Finding]:
             "it was started again after a failure",
             since=_since(again),
             until=_LATELY if again else math.inf,
+            is_dated=bool(again),
             detail=plural(restarts, "restart"),
         )
 
@@ -113,14 +114,14 @@ def _available(workload: Examined, has: int, wanted: int, since: str) -> Iterato
     if has < wanted:
         situation = "deployment-degraded" if has else "deployment-unavailable"
         text = f"{has} of {plural(wanted, 'pod')} {'is' if wanted == 1 else 'are'} available"
-        yield workload.found(situation, text, since=since, after=_START)
+        yield workload.found(situation, text, since=since, after=_START, is_dated=bool(since))
 
 
 def examine_volume_claim(obj: Json) -> Iterator[Finding]:
     """A volume that is gone or does not come."""
     claim = Examined("PersistentVolumeClaim", obj)
     if claim.status.get("phase") == "Lost":
-        yield claim.found("volume-claim-lost", "its volume is gone")
+        yield claim.found("volume-claim-lost", "its volume is gone", is_dated=False)
     elif claim.status.get("phase") == "Pending":
         yield claim.found("volume-claim-pending", "no volume has been provided", after=_VOLUME)
 
@@ -131,7 +132,7 @@ def examine_quota(obj: Json) -> Iterator[Finding]:
     used = of(quota.status, "used")
     for name, hard in sorted(of(quota.status, "hard").items()):
         if number(hard) > 0 and number(used.get(name)) >= number(hard):
-            yield quota.found("quota-used-up", f"all {hard} of {name} are used")
+            yield quota.found("quota-used-up", f"all {hard} of {name} are used", is_dated=False)
 
 
 def _told(found: Json, otherwise: str) -> str:

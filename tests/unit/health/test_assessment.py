@@ -194,6 +194,13 @@ def test_a_running_container_that_was_restarted_long_ago_is_fine() -> None:
     assert situations(assessed(pods=[running(restartCount=9, lastState=last)])) == []
 
 
+def test_when_trouble_began_is_not_made_up() -> None:
+    old = obj(age=86400, spec={"replicas": 1}, status={})
+    assert assessed(podcliquesets=[old]).problems[0].since == "", "its age is not the age of the trouble"
+    down = node(conditions=having("Ready", "Unknown", age=90)["conditions"])
+    assert assessed(nodes=[down]).problems[0].since == ago(90)
+
+
 def test_numbers_and_nouns_agree() -> None:
     assert [plural(1, "pod"), plural(2, "pod"), plural(1.5, "GPU"), plural(0, "query")] == [
         "1 pod",
