@@ -281,7 +281,7 @@ async def test_a_waiting_gang_whose_group_was_deleted_starts_all_the_same() -> N
 @pytest.mark.parametrize("has_old_group", [False, True])
 async def test_a_job_set_is_grouped_as_a_tree_unless_it_was_grouped_flat_before(has_old_group: bool) -> None:
     async with kai() as found:
-        await found.create(definition("jobset.x-k8s.io", "JobSet", "v1alpha2"))
+        await found.cluster.install(definition("jobset.x-k8s.io", "JobSet", "v1alpha2"))
         jobs = [{"name": "worker", "replicas": 2, "template": {"spec": {"parallelism": 1}}}]
         top = await make(found, "jobset.x-k8s.io/v1alpha2", "JobSet", "js", {"replicatedJobs": jobs})
         name = f"pg-js-{top.metadata.uid}"
