@@ -10,7 +10,8 @@ priority, want some: cycles that reclaim and preempt. `reclaim`: the shape of KA
 it. `loop`: how late others get their turn on the event loop while a cycle is planned. `peer`: the same small
 clusters scheduled here and by the scheduler of `benchmarks/naive`, which copies its state at every checkpoint
 and scores all nodes for every pod; the outcomes must be equal. `large`, only if it is asked for: 20,000 nodes
-with 200,000 pods that run, and 10,000 that wait; with `look`, what the operator's look at as many objects costs.
+with 200,000 pods that run, and 10,000 that wait; with `look`, what the operator's look at as many objects
+costs.
 """
 
 from __future__ import annotations
