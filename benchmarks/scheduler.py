@@ -1,16 +1,17 @@
 """Gang scheduling: the CPU of one cycle, how it grows, and a naive scheduler on the same cluster.
 
     python -m benchmarks scheduler [--nodes N] [--pods N]
-        [--only cycle|growth|saturated|reclaim|large|look|peer]
+        [--only cycle|growth|saturated|reclaim|large|look|loop|peer]
 
 `cycle`: nodes with 8 GPUs each, pending pods in gangs of 8 to 64 in 100 queues of 10 departments; with and
 without topology constraints, and again when everything that fits is running. `growth`: twice the nodes and
 twice the pods, several times. `saturated`: no GPU is free, and gangs of other queues, then gangs of higher
 priority, want some: cycles that reclaim and preempt. `reclaim`: the shape of KAI-Scheduler's own benchmark of
-it. `peer`: the same small clusters scheduled here and by
-the scheduler of `benchmarks/naive`, which copies its state at every checkpoint and scores all nodes for
-every pod; the outcomes must be equal. `large`, only if it is asked for: 20,000 nodes with 200,000 pods that
-run, and 10,000 that wait; with `look`, what the operator's look at as many objects costs.
+it. `loop`: how late others get their turn on the event loop while a cycle is planned. `peer`: the same small
+clusters scheduled here and by the scheduler of `benchmarks/naive`, which copies its state at every checkpoint
+and scores all nodes for every pod; the outcomes must be equal. `large`, only if it is asked for: 20,000 nodes
+with 200,000 pods that run, and 10,000 that wait; with `look`, what the operator's look at as many objects
+costs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """What a pod group says about itself: delays, grace periods, subgroups that nobody waits for."""
 
+from typing import Any
+
 from quarterdeck.scheduler import Action
 from quarterdeck.scheduler.decision import ClearUnschedulable, Evict, SetLastEviction
 from quarterdeck.scheduler.snapshot import SchedulingConditionInfo
@@ -7,7 +9,7 @@ from quarterdeck.scheduler.snapshot import SchedulingConditionInfo
 from .schedulerscene import ALL, NOW, Scene, only, sub
 
 
-def full_node(**waiting: object) -> Scene:
+def full_node(**waiting: Any) -> Scene:
     """A node that a job of low priority fills, and one of high priority that waits."""
     scene = Scene().node("n0", 1).queue("q").job("low", "q", "n0", gpu=1)
     return scene.job("high", waiting=1, gpu=1, priority=75, **waiting)
@@ -90,7 +92,7 @@ class TestConditionThatNoLongerHolds:
 
 
 class TestPodThatTerminatesForTooLong:
-    def state(self, age: float, **more: object) -> str:
+    def state(self, age: float, **more: Any) -> str:
         scene = Scene().node("n0", 1).queue("q").group("old")
         scene.pod("old", "n0", gpu=1, is_deleted=True, deleted=NOW - age, **more)
         return scene.job("a", waiting=1, gpu=1).run()["a-0"][0]

@@ -99,18 +99,28 @@ class VictimSearch:
         self._placement_order.begin()
         used = self._job.used
         start = self._transaction.checkpoint()
+        found = self._solve_all(start)
+        if (
+            found is not None
+            and self._job.is_gang_satisfied
+            and self._job.used > used
+            and self._would_last(found, start)
+        ):
+            return True
+        self._transaction.rollback(start)
+        return False
+
+    def _solve_all(self, start: int) -> _Found | None:
+        """A scenario for all pods, found by adding one after the other."""
         chosen: list[Step] = []
+        found = None
         for count in range(1, len(self._tasks) + 1):
             self._transaction.rollback(start)
             found = self._solve(self._tasks[:count], chosen)
             if found is None:
-                self._transaction.rollback(start)
-                return False
+                break
             chosen = found.needed
-        if self._job.is_gang_satisfied and self._job.used > used and self._would_last(found, start):
-            return True
-        self._transaction.rollback(start)
-        return False
+        return found
 
     def _would_last(self, found: _Found, start: int) -> bool:
         """Whether the next cycle would leave the room to the job.

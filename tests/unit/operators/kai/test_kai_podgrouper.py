@@ -276,3 +276,35 @@ async def test_a_waiting_gang_whose_group_was_deleted_starts_all_the_same() -> N
         await found.add_nodes("n1")
         await found.schedule()
         assert {(await found.pod(f"m-{n}")).spec.node_name for n in range(2)} == {"n1"}
+
+
+@pytest.mark.parametrize("has_old_group", [False, True])
+async def test_a_job_set_is_grouped_as_a_tree_unless_it_was_grouped_flat_before(has_old_group: bool) -> None:
+    async with kai() as found:
+        await found.cluster.install(definition("jobset.x-k8s.io", "JobSet", "v1alpha2"))
+        jobs = [{"name": "worker", "replicas": 2, "template": {"spec": {"parallelism": 1}}}]
+        top = await make(found, "jobset.x-k8s.io/v1alpha2", "JobSet", "js", {"replicatedJobs": jobs})
+        name = f"pg-js-{top.metadata.uid}"
+        if has_old_group:
+            old = group(f"{name}-other", 1)
+            old["metadata"] |= owned_by(top)
+            await found.create(old)
+            await found.settle()
+        labels = {
+            "jobset.sigs.k8s.io/replicatedjob-name": "worker",
+            "jobset.sigs.k8s.io/job-index": "1",
+        }
+        given = pod("js-p")
+        given["metadata"] |= {"labels": labels, **owned_by(top)}
+        await found.create(given)
+        await found.settle()
+        made = {each.metadata.name: each for each in await groups(found)}
+        stored = (await found.pod("js-p")).metadata
+        if has_old_group:
+            assert stored.annotations[names.POD_GROUP_ANNOTATION] == f"{name}-worker"
+            assert made[f"{name}-worker"].spec.sub_groups == ()
+        else:
+            assert stored.annotations[names.POD_GROUP_ANNOTATION] == name
+            assert stored.labels[names.SUB_GROUP_LABEL] == "worker-replica-1"
+            parts = [each.name for each in made[name].spec.sub_groups]
+            assert parts == ["worker", "worker-replica-0", "worker-replica-1"]

@@ -47,7 +47,7 @@ from quarterdeck.operators.kai.logic.grouping.grove import POD_GANG
 from quarterdeck.operators.kai.logic.podcondition import condition_patch
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import PodGroup
-from quarterdeck.runtime.cache import owned_by
+from quarterdeck.runtime.cache import owned_by, owner_uid
 from quarterdeck.runtime.cache.store import Change
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
@@ -263,6 +263,7 @@ def pod_grouper_controller(
         .watches(PodGroup, to=reconciler, predicates=[_CHANGED_BY_OTHERS])
         .indexes(Pod, PODS_BY_GANG)
         .indexes(Pod, PODS_BY_GROUP)
+        .indexes(PodGroup, owner_uid)
         .rbac(*_owner_rules(registry), *_RULES, *_default_rules(settings))
         .options(
             max_concurrent_reconciles=settings.pod_grouper_workers,
