@@ -21,6 +21,6 @@ def _silence() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ["nodegroup", "ipam", "jobset"])
 def test_an_operator_survives(name: str) -> None:
-    report = asyncio.run(campaign(name, most_runs=8).run())
+    report = asyncio.run(campaign(name, most_runs=4).run())
     assert report.runs > 0
     assert report.findings == [], as_text(report)

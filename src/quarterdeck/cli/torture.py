@@ -100,6 +100,14 @@ def add_command(commands: Any) -> None:
         help="how long a disturbed step may take to come to rest (default: 30s)",
     )
     parser.add_argument(
+        "--rest",
+        type=_duration,
+        default=8.0,
+        metavar="TIME",
+        help="without a write, after which an undisturbed step is over: more than it waits in between "
+        "(default: 8s)",
+    )
+    parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="runs at once; needs {port} where ports are fixed"
     )
     parser.add_argument("--first", action="store_true", help="stop at the first finding")
@@ -243,7 +251,7 @@ def _scene(arguments: argparse.Namespace) -> tuple[Scene, Workload]:
         nodes=arguments.nodes,
         user=user,
         is_admin=not name,
-        pace=replace(Pace.real(), patience=arguments.patience),
+        pace=replace(Pace.real(), patience=arguments.patience, learning=arguments.rest),
         kept=frozenset(filter(None, arguments.kept.split(","))),
         changes=changes,
     )

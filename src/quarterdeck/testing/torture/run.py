@@ -134,6 +134,7 @@ class Run:
         if past:
             self._link.show_past(past)
         await self._world.subject.start(self._link)
+        await self._wait_started()
         self._last_write = self._now
 
     async def _restart(self, past: int = 0) -> None:
@@ -143,6 +144,14 @@ class Run:
         self._remember_watches()
         await self._free_leases()
         await self._start(past)
+
+    async def _wait_started(self) -> None:
+        """Wait until it watches something: on a busy machine a program takes its time to load."""
+        deadline = self._now + self._pace.patience
+        while not self._link.open_watches() and self._now < deadline:
+            await asyncio.sleep(self._pace.look)
+            if self._world.subject.has_ended or self._due:
+                return
 
     async def _free_leases(self) -> None:
         """The next life need not wait for the lease of one that is dead for sure."""

@@ -90,7 +90,8 @@ def files(tmp_path: Path) -> list[str]:
     (tmp_path / "sample.yaml").write_text(yaml.safe_dump(SAMPLE))
     (tmp_path / "workload.yaml").write_text(yaml.safe_dump([{"create": {}}, {"delete": {}}]))
     names = ("crd", "sample", "workload")
-    return [word for name in names for word in (f"--{name}", str(tmp_path / f"{name}.yaml"))]
+    given = [word for name in names for word in (f"--{name}", str(tmp_path / f"{name}.yaml"))]
+    return [*given, "--rest", "2s", "--nodes", "1"]
 
 
 def command(bug: str) -> list[str]:
@@ -102,22 +103,22 @@ def test_a_bug_of_a_program_is_found_and_found_again(
 ) -> None:
     monkeypatch.chdir(Path(__file__).parents[4])
     page = tmp_path / "report.html"
-    options = ["--patterns", "occupy", "--first", "--budget", "3m", "--report", str(page), "--nodes", "1"]
+    options = ["--patterns", "occupy", "--first", "--budget", "3m", "--report", str(page)]
     assert main(["torture", *files, *options, *command("takes-over")]) == 1
     text = capsys.readouterr().out
-    (seed,) = re.findall(r"--replay (\S+) --", text)
+    (seed,) = re.findall(r"--replay '(\S+)' --", text)
     assert seed in page.read_text()
-    assert main(["torture", *files, "--replay", seed, "--nodes", "1", *command("takes-over")]) == 1
-    assert f"--replay {seed} --" in capsys.readouterr().out
+    assert main(["torture", *files, "--replay", seed, *command("takes-over")]) == 1
+    assert f"--replay '{seed}' --" in capsys.readouterr().out
     assert _descendants() == []
 
 
 def test_a_program_that_does_nothing_cannot_be_tried(
     files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["torture", *files, "--nodes", "1", "--", "sleep", "600"]) == 2
+    assert main(["torture", *files, "--patience", "2s", "--", "sleep", "600"]) == 2
     assert "has written nothing" in capsys.readouterr().err
-    assert main(["torture", *files, "--nodes", "1", "--", "sh", "-c", "echo no such flag; exit 3"]) == 2
+    assert main(["torture", *files, "--", "sh", "-c", "echo no such flag; exit 3"]) == 2
     assert "no such flag" in capsys.readouterr().err
     assert _descendants() == []
 
