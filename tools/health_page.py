@@ -24,14 +24,14 @@ when, and what to do. The same reason of several objects is one problem.
 |---|---|
 | critical | something that should work does not |
 | warning | it is worse than it should be, or waits |
-| notice | worth knowing, and no reason to wake anybody; `check` prints it and does not fail |
+| notice | worth knowing, and no reason to wake anybody; `check health` prints it and does not fail |
 
 What takes a moment, such as a container that starts, becomes a problem when it takes too long. What only
 happened, such as an eviction, is told for some minutes. That nothing is wrong is said only when everything
 was read: what may not be read and a server that does not answer are problems themselves.
 
-The names below are stable. `quarterdeck check -o json` has them as `health/NAME`, and `quarterdeck check
-health` looks at nothing else.
+The names below are stable. `quarterdeck check health -o json` has them as `health/NAME`, and exits with 1 if
+one of them is critical or a warning. `quarterdeck check` tells them beside the invariants.
 
 ## Situations
 

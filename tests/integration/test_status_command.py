@@ -46,6 +46,8 @@ async def test_the_commands_tell_the_same_problem_and_check_fails(tmp_path: Path
         code, text = await asyncio.to_thread(printed, "check", "health", "-o", "json", *where)
         found = {each["invariant"]: each for each in json.loads(text)}
         assert (code, found["health/pod-crash-loop"]["problem"]) == (1, REASON)
+        code, text = await asyncio.to_thread(printed, "check", *where)
+        assert (code, REASON in text) == (0, True), "trouble of a workload breaks no invariant"
         code, text = await asyncio.to_thread(printed, "status", *where)
         assert code == 0
         assert text.splitlines()[0].endswith(": 1 critical")

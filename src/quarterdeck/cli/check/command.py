@@ -25,7 +25,8 @@ _HEALTH: Final = "health"
 DESCRIPTION = """\
 Check the invariants and the health of a cluster, and say which objects are in trouble and what to do. Nothing
 is written. An invariant that may be broken for a moment while controllers work is checked twice, and reported
-only if it is still broken. Exits with 1 if anything is broken; a notice is printed and breaks nothing.
+only if it is still broken. Exits with 1 if an invariant is broken. Workloads in trouble break no invariant:
+they are told, and only `check health` exits with 1 because of them.
 
 `check storage` tests what the API server promises about its lists and watches, on every resource. It reads
 everything three times, and runs only if you name it.
@@ -64,12 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     tries_storage = _STORAGE in arguments.names
     names = [name for name in arguments.names if name not in (_STORAGE, _HEALTH)]
-    looks_at_health = _HEALTH in arguments.names or not arguments.names
+    asks_for_health = _HEALTH in arguments.names
+    looks_at_health = asks_for_health or not arguments.names
     chosen = _chosen(names) if names or not arguments.names else []
     says = {each.name: each.says for each in chosen}
     if tries_storage or (arguments.list and not arguments.names):
         says |= PROMISES
-    if looks_at_health:
+    if asks_for_health or (arguments.list and not arguments.names):
         says |= {f"{_HEALTH}/{name}": f"not so: {each.meaning}" for name, each in SITUATIONS.items()}
     if arguments.list:
         width = max(map(len, says))
@@ -86,8 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
             if tries_storage:
                 found += await find_storage_faults(client)
             problems = (await assess_cluster(client)).problems if looks_at_health else ()
-            found += [_broken(each) for each in problems if each.severity != "notice"]
-            return found, [_broken(each) for each in problems if each.severity == "notice"]
+            failing = [each for each in problems if asks_for_health and each.severity != "notice"]
+            told = [each for each in problems if each not in failing]
+            return [*found, *map(_broken, failing)], [*map(_broken, told)]
 
     broken, notices = asyncio.run(connected())
     _print(broken, notices, len(says), arguments.output)
@@ -161,6 +164,6 @@ def _print(broken: Sequence[Broken], notices: Sequence[Broken], checked: int, ou
     for each in broken:
         print(f"{each.invariant}: {each.object} {each.problem}\n  to do: {each.remedy}")
     for each in notices:
-        print(f"notice: {each.object} {each.problem}\n  to do: {each.remedy}")
+        print(f"{each.invariant}: {each.object} {each.problem}\n  to do: {each.remedy}")
     bad = len({each.invariant for each in broken})
     print(f"{checked - bad} hold, {bad} broken", file=sys.stderr)
