@@ -33,7 +33,7 @@ from .tell import Observed, tell
 Json = dict[str, Any]
 _MOST_TRIES: Final = 60
 #: what `make test` has time for; those with the greatest seeds are kept
-_MOST_RECORDED: Final = 520
+_MOST_RECORDED: Final = 500
 _ATTEMPTS = itertools.count(1)
 
 

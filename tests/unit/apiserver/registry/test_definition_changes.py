@@ -381,3 +381,23 @@ async def test_a_definition_with_the_name_of_a_built_in_resource_takes_nothing_a
     assert (await api("GET", f"{path}/i"))[0] == 200
     assert api.server.table.get("networking.k8s.io", "v1", "ingresses") is resource
     assert (await api("GET", path))[0] == 200
+
+
+async def test_a_name_whose_object_cannot_be_converted_is_taken_and_nothing_more(api: Api) -> None:
+    """As on kube-apiserver, which cannot tell then that the object is being deleted."""
+    await api.define(definition(version("v1", {}), version("v2", {}, storage=False)))
+    assert (await api("POST", THINGS, thing("t", "ex.io/f")))[0] == 201
+    assert (await api("DELETE", f"{THINGS}/t"))[0] == 200
+    code, answer = await api("POST", THINGS, thing("t"))
+    assert (code, answer["message"].partition(":")[0]) == (409, "object is being deleted")
+    client = {"url": "https://127.0.0.1:99999/"}
+    spec = {
+        "versions": [version("v1", {}, storage=False), version("v2", {})],
+        "conversion": {
+            "strategy": "Webhook",
+            "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]},
+        },
+    }
+    assert (await api("PATCH", NAMED, {"spec": spec}, MERGE))[0] == 200
+    code, answer = await api("POST", THINGS.replace("v1", "v2"), {**thing("t"), "apiVersion": "ex.io/v2"})
+    assert (code, answer["message"]) == (409, 'things.ex.io "t" already exists')
