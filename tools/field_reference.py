@@ -90,7 +90,7 @@ def _type(schema: Json) -> str:
     if kind == "array":
         return f"list of {_type(schema['items'])}"
     default = f", default `{schema['default']}`" if "default" in schema and schema["default"] != {} else ""
-    return f"{ kind }{default}"
+    return f"{kind}{default}"
 
 
 def _text(text: str) -> str:
