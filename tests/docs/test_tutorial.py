@@ -48,11 +48,19 @@ def test_the_page_shows_the_files_as_they_are() -> None:
 
 def test_the_entry_point_of_the_page_is_that_of_the_package() -> None:
     [block] = blocks("toml")
-    assert block in (EXAMPLE / "pyproject.toml").read_text()
+    assert block == (EXAMPLE / "pyproject.toml").read_text()
+
+
+def test_the_page_shows_every_file_of_the_folder() -> None:
+    for path in EXAMPLE.rglob("*"):
+        if path.is_file() and path.suffix in (".py", ".yaml", ".toml"):
+            assert f"`{path.relative_to(EXAMPLE)}`" in PAGE or path.name == "__init__.py", path
+    assert (EXAMPLE / "team.yaml").read_text() in PAGE
+    assert "touch team_operator/__init__.py" in PAGE
 
 
 def test_the_tests_of_the_example_pass(wheel_programs: Path, tmp_path: Path) -> None:
-    copy = [wheel_programs / "quarterdeck", "examples", "tutorial", "--to", tmp_path / "tutorial"]
+    copy = [str(wheel_programs / "quarterdeck"), "examples", "tutorial", "--to", str(tmp_path / "tutorial")]
     subprocess.run(copy, check=True)
     done = subprocess.run(
         [wheel_programs / "pytest", "-q"],
@@ -199,7 +207,7 @@ def test_up_runs_it_among_the_operators(
 def test_the_manifests_hold_its_definition_and_permissions(
     installed: dict[str, str], wheel_programs: Path
 ) -> None:
-    command = [wheel_programs / "quarterdeck", "manifests", "--operators", "team"]
+    command = [str(wheel_programs / "quarterdeck"), "manifests", "--operators", "team"]
     printed = subprocess.run(command, env=installed, capture_output=True, text=True, check=True).stdout
     documents = {each["kind"]: each for each in load_documents(printed)}
     assert documents["CustomResourceDefinition"]["metadata"]["name"] == "teams.example.io"

@@ -92,7 +92,7 @@ def test_the_walk_through_goes_as_written(page: Path, tmp_path: Path, wheel_prog
             timeout=300,
         )
     finally:
-        stop = [wheel_programs / "quarterdeck", "down"]
+        stop = [str(wheel_programs / "quarterdeck"), "down"]
         subprocess.run(stop, env=environment, capture_output=True, check=False)
     printed = done.stdout.split(f"{MARK}\n")
     for step, output in zip(wanted, printed, strict=False):

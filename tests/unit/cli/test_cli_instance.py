@@ -125,3 +125,20 @@ def test_a_name_that_is_no_label_is_refused(name: str, capsys: pytest.CaptureFix
     with pytest.raises(SystemExit):
         main(["up", f"--name={name}"])
     assert "is no name" in capsys.readouterr().err
+
+
+def test_state_goes_among_temporary_files_where_home_is_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, temporary = tmp_path / "home", tmp_path / "temporary"
+    home.mkdir()
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    assert directory({"HOME": str(home)}) == home / ".local" / "state" / "quarterdeck"
+    # root may write everywhere but on a file system that is mounted read-only
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != home)
+    found = directory({"HOME": str(home)})
+    assert found.parent == temporary
+    found.symlink_to(home)
+    with pytest.raises(CommandError, match="somebody else's: set XDG_STATE_HOME"):
+        directory({"HOME": str(home)})

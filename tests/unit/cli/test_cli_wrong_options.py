@@ -86,3 +86,11 @@ def test_a_broken_key_is_named_or_made_anew(name: str, tmp_path: Path) -> None:
         assert f"data/pki/{name} cannot be read" in line
     else:
         assert "192.0.2.1" in line
+
+
+def test_ctrl_c_while_modules_are_imported_ends_without_a_word(tmp_path: Path) -> None:
+    hook = "import os, signal, sys\nclass H:\n    def find_spec(self, name, *rest):\n"
+    hook += "        if name == 'quarterdeck.cli.argument': os.kill(os.getpid(), signal.SIGINT)\n"
+    hook += "sys.meta_path.insert(0, H())\nfrom quarterdeck.cli.__main__ import main\nsys.exit(main())\n"
+    done = subprocess.run([sys.executable, "-c", hook], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -109,3 +109,20 @@ def test_it_says_which_pythons_it_is_for(wheel: Path, contents: frozenset[PurePo
     for version in ("3.11", "3.12", "3.13", "3.14"):
         assert f"Classifier: Programming Language :: Python :: {version}" in metadata
     assert "Classifier: Typing :: Typed" in metadata
+
+
+def test_chart_and_image_have_the_version_of_the_package() -> None:
+    from quarterdeck import __version__
+
+    chart = (ROOT / "deploy" / "chart" / "Chart.yaml").read_text()
+    assert re.findall(r"^(?:version|appVersion): (.*)$", chart, re.MULTILINE) == [__version__] * 2
+    base = (ROOT / "deploy" / "kustomize" / "production" / "kustomization.yaml").read_text()
+    assert re.findall(r"newTag: (.*)$", base, re.MULTILINE) == [__version__]
+
+
+def test_the_addresses_of_the_pages_are_the_same_everywhere() -> None:
+    from quarterdeck.cli.argument import DOCS
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["urls"]["Documentation"] == DOCS
+    assert f"site_url: {DOCS}/" in (ROOT / "mkdocs.yml").read_text()

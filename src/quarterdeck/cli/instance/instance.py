@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -56,9 +57,16 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the files are."""
+    """Where the files are: the user's folder for state, or among temporary files where that is read-only."""
     home = Path(environment.get("HOME", "~")).expanduser()
-    return Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state") / "quarterdeck"
+    usual = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state") / "quarterdeck"
+    nearest = next(each for each in (usual, *usual.parents) if each.exists())
+    if os.access(nearest, os.W_OK | os.X_OK):
+        return usual
+    other = Path(tempfile.gettempdir(), f"quarterdeck.state.{os.getuid()}")
+    if other.is_symlink() or (other.exists() and other.stat().st_uid != os.getuid()):
+        raise CommandError(f"{usual} cannot be written, and {other} is somebody else's: set XDG_STATE_HOME")
+    return other
 
 
 def is_alive(instance: Instance) -> bool:

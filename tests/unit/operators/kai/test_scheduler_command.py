@@ -144,12 +144,12 @@ async def test_a_gang_is_found_by_the_name_of_its_workload(
     ):
         assert main(["scheduler", "explain", *name, *source]) == 0, name
         assert capsys.readouterr().out.startswith(f"default/pg-resnet-{uid}: queue team")
-    for name, told in (
+    for wrong, told in (
         ("resnett", "there is no gang default/resnett in the snapshot; did you mean resnet?"),
         ("pcs/resnet", "there is no podcliqueset default/resnet in the snapshot"),
         ("elsewhere/resnet", "there is no gang elsewhere/resnet in the snapshot"),
     ):
-        assert main(["scheduler", "explain", name, *source]) == 1
+        assert main(["scheduler", "explain", wrong, *source]) == 1
         assert told in capsys.readouterr().err
     assert main(["scheduler", "simulate", "--end", "early", *source, "-o", "json"]) == 0
     started = json.loads(capsys.readouterr().out)
