@@ -87,7 +87,7 @@ class Campaign:
         """One run again, with the undisturbed ones that it is compared with."""
         reference = await self._learn()
         if reference is not None and seed.perturbations:
-            self._report.planned = 1
+            self._report.planned = self._report.runs = 1
             outcome = await self._try(seed, reference)
             for problem in outcome.problems[:1]:
                 self._note(seed, problem, outcome)
