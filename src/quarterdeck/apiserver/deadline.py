@@ -19,6 +19,7 @@ from quarterdeck.wire.http import Request, Response
 
 from . import status
 from .requestinfo import RequestInfo
+from .storage import outlives_cancellation
 
 LONGEST: Final = 60.0
 _SECOND: Final = 10**9
@@ -65,12 +66,21 @@ async def within(seconds: float | None, pending: Awaitable[Response]) -> Respons
     end = None if seconds is None else asyncio.get_running_loop().time() + seconds
     outer = _end.get()  # of a request that is served anew
     before = _end.set(end if outer is None or end is None else min(end, outer))
+    outlived = outlives_cancellation.set(True)
+    task = asyncio.current_task()
+    assert task is not None
+    cancelled = task.cancelling()
     try:
         async with scope:
-            return await pending
+            response = await pending
     except TimeoutError:
         if not scope.expired():
             raise
         return Response(504, msgspec.json.encode(_EXPIRED) + b"\n")
     finally:
-        _end.reset(before)  # in-process clients go on in the same task
+        # in-process clients go on in the same task
+        _end.reset(before)
+        outlives_cancellation.reset(outlived)
+    if task.cancelling() > cancelled:
+        raise asyncio.CancelledError("the client has gone; what it asked for is decided")
+    return response

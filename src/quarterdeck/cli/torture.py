@@ -38,7 +38,6 @@ def add_command(commands: Any) -> None:
         "torture",
         help="find the bugs of any operator: killed, misled, refused, paused",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--crd",

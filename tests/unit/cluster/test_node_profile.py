@@ -57,15 +57,15 @@ def test_a_node_of_a_pool_has_its_capacity_labels_and_taints() -> None:
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
-        ({"nodes": [{"name": "a"}]}, "missing required field `count`"),
-        ({"nodes": [{"name": "a", "count": 1, "zone": "x"}]}, "unknown field `zone`"),
+        ({"nodes": [{"name": "a"}]}, "the field count is missing"),
+        ({"nodes": [{"name": "a", "count": 1, "zone": "x"}]}, "unknown field zone"),
         ({"nodes": [{"name": "a", "count": -1}]}, "must not be negative"),
         (
             {"nodes": [{"name": "a", "count": 1}, {"name": "a", "count": 1}]},
             "a is there twice",
         ),
         ({"nodes": [{"name": "a", "count": 1, "capacity": {"cpu": "many"}}]}, "'many' is no quantity"),
-        ([], "Expected `object`"),
+        ([], "must be a mapping, not a list"),
     ],
 )
 def test_a_profile_that_makes_no_sense_is_refused(document: Any, complaint: str) -> None:

@@ -16,7 +16,7 @@ from .error import Compacted, StorageDamaged, StorageError, StorageFull, Storage
 from .log import Durability
 from .salvage import salvage
 from .store import Store
-from .write import decided
+from .write import decided, outlives_cancellation
 
 __all__ = [
     "Bucket",
@@ -33,5 +33,6 @@ __all__ = [
     "WriteConflict",
     "decided",
     "encode_value",
+    "outlives_cancellation",
     "salvage",
 ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from .bucket import Bucket
 from .entry import Entry, Event
@@ -30,12 +31,17 @@ class Outcome(asyncio.Future[Entry]):
         return not self.is_under_way and super().cancel(msg)
 
 
+outlives_cancellation: Final[ContextVar[bool]] = ContextVar("outlives_cancellation", default=False)
+"""Set for a request, whose answer is wanted even if its time is up; who sets it sees to it that a
+cancellation goes on when the answer is there."""
+
+
 async def decided(outcome: Outcome) -> Entry:
     """What was stored, also for a request whose time is up, or whose client has gone, meanwhile."""
     try:
         return await outcome
     except asyncio.CancelledError:
-        if not outcome.done() or outcome.cancelled():
+        if not outlives_cancellation.get() or not outcome.done() or outcome.cancelled():
             raise
         return outcome.result()
 

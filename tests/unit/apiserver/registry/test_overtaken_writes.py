@@ -188,6 +188,7 @@ async def test_what_is_being_stored_for_a_client_that_has_gone_keeps_its_address
     assert code == 422, answer
     disk.go_on.set()
     await asyncio.gather(creating, return_exceptions=True)
+    assert creating.cancelled(), "an in-process client that is cancelled ends"
     assert (await api("GET", f"{SERVICES}/slow"))[0] == 200
 
 

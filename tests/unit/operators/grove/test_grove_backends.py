@@ -661,7 +661,7 @@ COMPLAINTS: dict[str, tuple[Mapping[str, Any], str]] = {
         {"scheduler": {"profiles": [{"name": "kai-scheduler", "config": {"x": 1}}]}},
         "scheduler.profiles[0].config: Invalid value",
     ),
-    "type": ({"logLevel": 7}, "cannot read the OperatorConfiguration: Expected `str`, got `int`"),
+    "type": ({"logLevel": 7}, "logLevel: must be a string, not an integer"),
     "kind": ({"kind": "Pod"}, 'no kind "Pod" is known for version'),
 }
 

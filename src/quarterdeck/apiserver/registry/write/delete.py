@@ -23,7 +23,7 @@ from quarterdeck.apiserver.registry.request import ApiRequest, check_dry_run
 from quarterdeck.apiserver.registry.write.context import Context
 from quarterdeck.apiserver.resource.resource import Resource, not_registered, parse_body
 from quarterdeck.apiserver.resource.strategy import ClusterState
-from quarterdeck.apiserver.storage import Entry, Store, WriteConflict, decided
+from quarterdeck.apiserver.storage import Entry, Store, WriteConflict, decided, outlives_cancellation
 from quarterdeck.wire import fielderror, gostyle, wallclock
 from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.http import Response
@@ -425,6 +425,8 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
         await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait((task,))
+        if not outlives_cancellation.get():
+            raise
         task.result()
 
 
