@@ -48,12 +48,12 @@ def nodes(digests: Digests) -> Section:
 
 
 def _levels(digests: Digests) -> list[str]:
-    """The labels to group nodes by: those of the first topology, or the zone."""
-    for topology in digests["topologies"].values():
-        levels = [level for level in topology["levels"] if level != "kubernetes.io/hostname"]
-        if levels:
-            return levels
-    return [_ZONE]
+    """The labels to group nodes by: those of the topology with the most levels, or the zone."""
+    found = (
+        [level for level in topology["levels"] if level != "kubernetes.io/hostname"]
+        for topology in digests["topologies"].values()
+    )
+    return max(found, key=len, default=[]) or [_ZONE]
 
 
 def queues(digests: Digests, fair_shares: Mapping[str, float]) -> Section:

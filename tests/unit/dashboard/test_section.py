@@ -46,6 +46,20 @@ def node(name: str, gpus: int, **labels: str) -> Json:
     }
 
 
+def test_nodes_are_grouped_by_the_topology_with_the_most_levels() -> None:
+    def topology(name: str, *labels: str) -> Json:
+        return {"metadata": {"name": name}, "spec": {"levels": [{"nodeLabel": each} for each in labels]}}
+
+    zone, rack, host = "topology.kubernetes.io/zone", "example.com/rack", "kubernetes.io/hostname"
+    rows = section.nodes(
+        digests(
+            nodes=[node("one", 8, **{zone: "a", rack: "r1"})],
+            topologies=[topology("coarse", zone, host), topology("fine", zone, rack, host)],
+        )
+    )
+    assert rows["one"]["domain"] == ["a", "r1"]
+
+
 def test_a_node_shows_who_has_its_gpus() -> None:
     rows = section.nodes(
         digests(
